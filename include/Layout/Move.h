@@ -1,0 +1,92 @@
+//===- Move.h - From any layout to any other --------------------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One engine brings a stored weight into another specification: layout, padded
+// extents, finer groups, code type, zero-point convention, scale type, sorted
+// rows. Every layout's address is a sum of one term per axis, so a move is two
+// index tables and one loop; each code is read once and written once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LAYOUT_MOVE_H
+#define WNA16_LAYOUT_MOVE_H
+
+#include "Layout/Catalogue.h"
+
+namespace wna16 {
+
+/// Experts [begin, end) of a call; the buffers always hold all experts.
+struct ExpertRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// Whether `moveWeight` can bring `source` into `target`, and if not, why, with
+/// the numbers. Allowed: any pair of layouts; target extents >= source extents
+/// (pad values: the code that decodes to 0, scale 0, zero point of that code);
+/// target group dividing the source group; code types of one width as far as
+/// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
+/// implied zero only when the source's zero is that implied one); zero-point
+/// conventions; scale type (rounded to nearest even once; I16 folds the scales
+/// and produces GlobalScale); act-order Index -> Sorted.
+Failure checkMove(const WeightSpec &source, const WeightSpec &target);
+
+/// Brings experts `range` of `from` into `to`, every byte of the target's parts
+/// written. Returns a failure when the data forbid it (a group index out of
+/// range, groups of unequal size to be sorted, ...), naming the expert.
+Failure moveWeight(const WeightSpec &source, const WeightBuffers &from,
+                   const WeightSpec &target, const WeightBuffers &to,
+                   ExpertRange range);
+
+/// Writes dense values [experts of range, rows, input], output axis first, in
+/// `type`: (Q - z) * s computed in f32 and rounded once; with `scaleFirst`,
+/// upstream's rnd(rnd(Q - z) * rnd(s)). `out` is the address of expert 0.
+Failure dequantizeWeight(const WeightSpec &source, const WeightBuffers &from,
+                         ScalarType type, bool scaleFirst, void *out,
+                         ExpertRange range);
+
+/// Quantises dense values [experts, rows, input] of `type` into `target`, round
+/// to nearest even, min-max ranges per group that always include 0.
+Failure quantizeWeight(ScalarType type, const void *in,
+                       const WeightSpec &target, const WeightBuffers &to,
+                       ExpertRange range);
+
+/// Reads one weight row by row, whatever its layout: the decoder that the
+/// portable kernels use. Made once per call, holds no storage of its own
+/// beyond the index tables it is given.
+class RowDecoder {
+public:
+  /// Bytes of table that `init` needs for this spec.
+  static int64_t tableBytes(const WeightSpec &spec);
+
+  /// Prepares to read `spec` from `buffers`; `table` has tableBytes(spec) bytes
+  /// and is aligned to 8.
+  Failure init(const WeightSpec &spec, const WeightBuffers &buffers,
+               void *table);
+
+  /// Writes input elements [0, input) of row r of an expert as f32 values
+  /// (Q - z) * s, in the model's input order unless rows are Sorted; then in
+  /// storage order, to be matched with activations gathered by perm.
+  void decode(int64_t expert, int64_t row, float *out) const;
+
+private:
+  WeightSpec spec;
+  WeightBuffers buffers;
+  const int64_t *inputOffset = nullptr;
+  const int64_t *rowOffset = nullptr;
+  const int64_t *sideOffset = nullptr;
+};
+
+/// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)
+/// between the bias orders of two layouts and pads each half with zeros.
+Failure moveBias(const WeightSpec &source, const void *from,
+                 const WeightSpec &target, void *to, ScalarType type);
+
+} // namespace wna16
+
+#endif // WNA16_LAYOUT_MOVE_H

@@ -1,0 +1,237 @@
+/*===- wna16.h - The WNA16 runtime, C ABI -------------------------*- C -*-===*\
+|*
+|* Part of the WNA16 project, under the Apache License v2.0 with LLVM
+|* Exceptions. See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===----------------------------------------------------------------------===*|
+|*
+|* Kernels that compiled modules, C, C++ and Python call. Every kernel has one
+|* signature: a plan (what is constant: shapes, encodings, parameters), tensors
+|* in the order its section lists, the caller's workspace and stream. A call
+|* allocates nothing, returns a status and leaves a message for the calling
+|* thread. Optional tensors that are absent have data == NULL and ndim == 0.
+|*
+|* E experts, K hidden size, N intermediate size, M tokens, k experts a token.
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef WNA16_RUNTIME_WNA16_H
+#define WNA16_RUNTIME_WNA16_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WNA16_ABI_VERSION 1
+#define WNA16_EXPORT __attribute__((visibility("default")))
+
+typedef int32_t wna16_status;
+enum {
+  WNA16_OK = 0,
+  WNA16_INVALID_ARGUMENT = 1, /* a tensor or plan does not fit */
+  WNA16_UNSUPPORTED = 2,      /* this library does not do that (yet) */
+  WNA16_OUT_OF_RANGE = 3,     /* data out of range: an expert id, a group */
+  WNA16_WORKSPACE = 4,        /* the workspace is too small */
+  WNA16_FAILED = 5            /* the device or system failed */
+};
+
+/* The version this library was built with (WNA16_ABI_VERSION). */
+WNA16_EXPORT uint32_t wna16_abi_version(void);
+
+/* The status is sticky per thread, so that generated code needs no branches:
+ * a kernel called while the thread's status is not WNA16_OK does nothing and
+ * returns it. wna16_status_clear() starts anew. */
+WNA16_EXPORT wna16_status wna16_status_get(void);
+WNA16_EXPORT const char *wna16_status_message(void);
+WNA16_EXPORT void wna16_status_clear(void);
+
+/* Threads a call may use, from now on and for every caller; 0: one per core
+ * that the process may run on. Results do not depend on it. */
+WNA16_EXPORT void wna16_set_num_threads(int32_t threads);
+WNA16_EXPORT int32_t wna16_get_num_threads(void);
+
+/* A tensor, layout-compatible with DLPack's DLTensor. strides == NULL means
+ * row-major; otherwise strides count elements and must describe the same. */
+typedef struct {
+  int32_t device_type; /* 1: CPU, 2: CUDA, as kDLCPU and kDLCUDA */
+  int32_t device_id;
+} wna16_device;
+
+typedef struct {
+  uint8_t code; /* 0: int, 1: unsigned, 2: float, 4: bfloat, 6: bool */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} wna16_dtype;
+
+typedef struct {
+  void *data;
+  wna16_device device;
+  int32_t ndim;
+  wna16_dtype dtype;
+  int64_t *shape;
+  int64_t *strides;
+  uint64_t byte_offset;
+} wna16_tensor;
+
+/* One kernel's entry point. `plan` points to the kernel's plan struct. */
+typedef wna16_status (*wna16_kernel)(const void *plan,
+                                     const wna16_tensor *tensors, int64_t count,
+                                     void *workspace, int64_t workspace_bytes,
+                                     void *stream);
+
+/* Each kernel that can be called in `forward` has a companion, its name with
+ * _workspace appended: the bytes of workspace that a call with at most `tokens`
+ * tokens (batched: rows of one expert) needs with the current number of
+ * threads, non-decreasing in both; -1, with a status, when the plan is bad.
+ * A workspace is aligned to 64 bytes. */
+typedef int64_t (*wna16_workspace)(const void *plan, int64_t tokens);
+
+/* Plans consist of 8-byte fields only, so that a compiler can emit one as a
+ * constant array. Enumerations hold the values of Layout/WeightSpec.h. */
+
+/* A stored weight: WeightSpec, field by field. Its tensors are always six, in
+ * the order codes, scales, zeros, group index, permutation, global scale. */
+typedef struct {
+  int64_t code;      /* CodeType */
+  int64_t element;   /* ScalarType */
+  int64_t scale;     /* ScalarType */
+  int64_t zeros;     /* ZeroPoints */
+  int64_t act_order; /* ActOrder */
+  int64_t group;
+  int64_t layout; /* LayoutEntry::id */
+  int64_t experts;
+  int64_t input;
+  int64_t halves;
+  int64_t output;
+} wna16_weight;
+enum { WNA16_WEIGHT_TENSORS = 6 };
+
+typedef enum { WNA16_SOFTMAX = 0, WNA16_SIGMOID = 1 } wna16_scoring;
+
+/* route: logits -> weights f32 [M, k], ids i32 [M, k].
+ * tensors: logits [M, E] (f32, f16 or bf16), correction bias f32 [E] or
+ * absent; out: weights, ids. FORMATS 9.1: ties go to the lowest index; slots
+ * are in order of descending choice score. */
+typedef struct {
+  int64_t abi_version;
+  int64_t experts;
+  int64_t top_k;
+  int64_t scoring; /* wna16_scoring */
+  int64_t renormalize;
+  int64_t groups;     /* 0 or 1: not grouped */
+  int64_t top_groups; /* groups kept */
+  int64_t
+      softmax_after_topk; /* 1: scores are the softmax of the chosen logits */
+  double scaling;         /* multiplies the weights; 1: none */
+} wna16_route_plan;
+WNA16_EXPORT wna16_status wna16_cpu_route(const void *plan,
+                                          const wna16_tensor *tensors,
+                                          int64_t count, void *workspace,
+                                          int64_t workspace_bytes,
+                                          void *stream);
+WNA16_EXPORT int64_t wna16_cpu_route_workspace(const void *plan,
+                                               int64_t tokens);
+
+/* linear: y [M, N] = x [M, K] * w (+ bias [N]), f32 accumulation, rounded once
+ * to y's type. tensors: x, the six of w (experts == 1), bias or absent;
+ * out: y. */
+typedef struct {
+  int64_t abi_version;
+  wna16_weight weight;
+  int64_t batch_invariant;
+} wna16_linear_plan;
+WNA16_EXPORT wna16_status wna16_cpu_linear(const void *plan,
+                                           const wna16_tensor *tensors,
+                                           int64_t count, void *workspace,
+                                           int64_t workspace_bytes,
+                                           void *stream);
+WNA16_EXPORT int64_t wna16_cpu_linear_workspace(const void *plan,
+                                                int64_t tokens);
+
+typedef enum {
+  WNA16_SILU = 0,
+  WNA16_GELU = 1,      /* erf */
+  WNA16_GELU_TANH = 2, /* tanh approximation */
+  WNA16_RELU2 = 3,     /* max(x, 0)^2 */
+  WNA16_SWIGLUOAI =
+      4, /* min(x,c) * sigmoid(alpha min(x,c)) * (clamp(y,c)+beta) */
+  WNA16_SWIGLUSTEP = 5 /* min(silu(x), c) * clamp(y, c) */
+} wna16_activation;
+
+/* fused_experts: see the dialect's operation of that name for the contract.
+ * tensors: x [M, K] (batched: [E, T, K]); topk weights f32 [M, k] or absent
+ * (batched: absent); topk ids i32 [M, k] (batched: tokens of each expert, i32
+ * [E]); the six of w13; the six of w2; bias13 [E, halves, N] or absent; bias2
+ * [E, K] or absent; expert map i32 [global experts] or absent; out: y, of x's
+ * shape, in x's type or f32. Rows of a batched y beyond an expert's tokens are
+ * written as zeros. */
+typedef struct {
+  int64_t abi_version;
+  wna16_weight w13;
+  wna16_weight w2;
+  int64_t hidden;  /* K of x and y; w13.input and w2.output may be padded */
+  int64_t element; /* ScalarType of x */
+  int64_t top_k;
+  int64_t activation;      /* wna16_activation */
+  int64_t activation_type; /* 0: 16-bit, 1: int8, 2: fp8 */
+  int64_t batched;
+  int64_t weight_on_input; /* 1: routing weight multiplies x */
+  int64_t batch_invariant;
+  int64_t
+      bias_layout; /* LayoutEntry::id of both biases; dense: natural order */
+  double alpha;
+  double beta;
+  double limit; /* +infinity: none */
+} wna16_experts_plan;
+WNA16_EXPORT wna16_status wna16_cpu_fused_experts(
+    const void *plan, const wna16_tensor *tensors, int64_t count,
+    void *workspace, int64_t workspace_bytes, void *stream);
+WNA16_EXPORT int64_t wna16_cpu_fused_experts_workspace(const void *plan,
+                                                       int64_t tokens);
+/* convert: one step from one stored form to another (pad, regroup, repack,
+ * recode, sort). tensors: the six of the source; out: the six of the target.
+ * Allocates its index tables: it is a preparation step, not a call of
+ * forward. */
+typedef struct {
+  int64_t abi_version;
+  wna16_weight source;
+  wna16_weight target;
+} wna16_convert_plan;
+WNA16_EXPORT wna16_status wna16_cpu_convert(const void *plan,
+                                            const wna16_tensor *tensors,
+                                            int64_t count, void *workspace,
+                                            int64_t workspace_bytes,
+                                            void *stream);
+
+/* convert_bias: tensors: source [E, halves, N]; out: target. The weights name
+ * layout and extents only. */
+WNA16_EXPORT wna16_status wna16_cpu_convert_bias(const void *plan,
+                                                 const wna16_tensor *tensors,
+                                                 int64_t count, void *workspace,
+                                                 int64_t workspace_bytes,
+                                                 void *stream);
+
+/* dequantize: tensors: the six of the source; out: dense [E, halves * N, K] of
+ * target.element. plan: wna16_convert_plan with a dense target. */
+WNA16_EXPORT wna16_status wna16_cpu_dequantize(const void *plan,
+                                               const wna16_tensor *tensors,
+                                               int64_t count, void *workspace,
+                                               int64_t workspace_bytes,
+                                               void *stream);
+
+/* quantize: tensors: dense [E, halves * N, K]; out: the six of the target.
+ * plan: wna16_convert_plan with a dense source. */
+WNA16_EXPORT wna16_status wna16_cpu_quantize(const void *plan,
+                                             const wna16_tensor *tensors,
+                                             int64_t count, void *workspace,
+                                             int64_t workspace_bytes,
+                                             void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WNA16_RUNTIME_WNA16_H */
