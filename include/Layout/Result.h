@@ -28,8 +28,9 @@ struct [[nodiscard]] Failure {
   explicit operator bool() const { return !message.empty(); }
 };
 
-inline Failure success() { return {}; }
-inline Failure failure(std::string message) { return {std::move(message)}; }
+/// Named so that they stay apart from MLIR's success() and failure().
+inline Failure ok() { return {}; }
+inline Failure fail(std::string message) { return {std::move(message)}; }
 
 /// A value, or the failure that kept it from being made.
 template <typename T>
