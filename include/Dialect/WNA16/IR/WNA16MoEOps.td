@@ -1,0 +1,219 @@
+//===- WNA16MoEOps.td - Routing and experts ------------------------*- tablegen 
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_DIALECT_WNA16MOEOPS_TD
+#define WNA16_DIALECT_WNA16MOEOPS_TD
+
+include "Dialect/WNA16/IR/WNA16OpBase.td"
+
+def WNA16_MoEDoc : OpDocGroup {
+  let summary = "Routing and experts";
+  let description = [{
+    Destination-style operations on tensors with a dynamic number of tokens. A
+    backend turns each into `kernel_plan` and `kernel_run`.
+  }];
+}
+
+class WNA16_MoEOp<string mnemonic, list<Trait> traits = []>
+    : WNA16_Op<mnemonic, traits # [Pure, DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+                                  ["reifyResultShapes"]>]> {
+  let hasVerifier = 1;
+}
+
+let opDocGroup = WNA16_MoEDoc in {
+
+def WNA16_LinearOp : WNA16_MoEOp<"linear", [AttrSizedOperandSegments]> {
+  let summary = "x times one dense or packed weight";
+  let description = [{
+    y = x * w + bias, accumulated in f32 and rounded once to the type of y.
+
+    | operand | shape | element |
+    |---|---|---|
+    | x | [M, K] | f16, bf16, f32 |
+    | weight | [K, N] | encoded |
+    | bias | [N] | f16, bf16, f32 |
+    | init | [M, N] | f16, bf16, f32 |
+
+    Constraints:
+    - (C1) x and init have rank 2 and the weight rank 2.
+    - (C2) the columns of x equal the weight's input.
+    - (C3) the columns of init equal the weight's output.
+    - (C4) the bias is [N].
+
+    ```mlir
+    %logits = wna16.linear x(%x : tensor<?x256xbf16>)
+        weight(%w : tensor<256x8xbf16, #wna16.dense>)
+        outs(%init : tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+  }];
+  let arguments = (ins WNA16_PlainTensor:$x, WNA16_WeightTensor:$weight,
+                       Optional<WNA16_PlainTensor>:$bias,
+                       WNA16_PlainTensor:$init,
+                       OptionalAttr<StrAttr>:$backend, UnitAttr:$batch_invariant);
+  let results = (outs WNA16_PlainTensor:$result);
+  let assemblyFormat = [{
+    `x` `(` $x `:` type($x) `)` `weight` `(` $weight `:` type($weight) `)`
+    (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `outs` `(` $init `:` type($init) `)` attr-dict `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+}
+
+def WNA16_RouteOp : WNA16_MoEOp<"route", [AttrSizedOperandSegments]> {
+  let summary = "router logits -> routing weights and expert ids";
+  let description = [{
+    Scores are softmax or sigmoid of the logits, in f32. The k experts with the
+    highest score (plus `correction`, where given) are chosen, ties to the
+    lowest id; with `groups` > 1 only from the `top_groups` best groups. A
+    weight is the unbiased score, divided by the sum of the chosen ones with
+    `renormalize`, times `scaling`. With `softmax_after_topk` the scores are the
+    logits and the weights the softmax over the chosen ones.
+
+    | operand | shape | element |
+    |---|---|---|
+    | logits | [M, E] | f16, bf16, f32 |
+    | correction | [E] | f32 |
+    | weights, weights_init | [M, k] | f32 |
+    | ids, ids_init | [M, k] | i32 |
+
+    Constraints:
+    - (C1) logits have rank 2, correction is f32 [E].
+    - (C2) the inits are f32 [M, k] and i32 [M, k] with a static k.
+    - (C3) 1 <= k <= E.
+    - (C4) groups divide E; 1 <= top_groups <= groups; k <= experts of the kept
+      groups.
+    - (C5) `softmax_after_topk` goes with softmax scoring.
+
+    ```mlir
+    %weights, %ids = wna16.route softmax logits(%logits : tensor<?x8xf32>)
+        outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {renormalize}
+        -> tensor<?x2xf32>, tensor<?x2xi32>
+    ```
+  }];
+  let arguments = (ins WNA16_ScoringAttr:$scoring, WNA16_PlainTensor:$logits,
+                       Optional<WNA16_PlainTensor>:$correction,
+                       WNA16_PlainTensor:$weights_init,
+                       WNA16_PlainTensor:$ids_init, UnitAttr:$renormalize,
+                       DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<I64Attr, "1">:$top_groups,
+                       UnitAttr:$softmax_after_topk,
+                       DefaultValuedAttr<F64Attr, "1.0">:$scaling,
+                       OptionalAttr<StrAttr>:$backend);
+  let results = (outs WNA16_PlainTensor:$weights, WNA16_PlainTensor:$ids);
+  let assemblyFormat = [{
+    $scoring `logits` `(` $logits `:` type($logits) `)`
+    (`correction` `(` $correction^ `:` type($correction) `)`)?
+    `outs` `(` $weights_init `,` $ids_init `:` type($weights_init) `,`
+    type($ids_init) `)` attr-dict `->` type($weights) `,` type($ids)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    int64_t getExperts() { return getLogits().getType().getDimSize(1); }
+    int64_t getTopK() { return getWeights().getType().getDimSize(1); }
+  }];
+}
+
+def WNA16_FusedExpertsOp
+    : WNA16_MoEOp<"fused_experts", [AttrSizedOperandSegments]> {
+  let summary = "both GEMMs of the chosen experts, and their weighted sum";
+  let description = [{
+    For each token and slot: h = act(x * w13[id] + bias13); y += weight *
+    (h * w2[id] + bias2). Accumulation, biases, activation and the sum over the
+    slots are f32; h is rounded once to the type of x, y once to its own.
+
+    | operand | shape | element |
+    |---|---|---|
+    | x | [M, K]; batched: [E, T, K] | f16, bf16, f32 |
+    | weights | [M, k]; batched: absent | f32 |
+    | ids | [M, k]; batched: [E] tokens of each expert | i32 |
+    | w13 | [E, K, S, N] | encoded |
+    | w2 | [E, N, K] | encoded |
+    | bias13 | [E, S, N] | f16, bf16, f32 |
+    | bias2 | [E, K] | f16, bf16, f32 |
+    | expert_map | [global experts]: local expert or -1 | i32 |
+    | init | as x | type of x, or f32 |
+
+    An id of -1, and an expert that the map sends to -1, adds nothing. A shared
+    expert is this operation with E = k = 1. Activations with their parameters:
+
+    | activation | of gate g and up l (clamped when `limit` is given) |
+    |---|---|
+    | silu | g * sigmoid(g) * l |
+    | gelu, gelu_tanh | gelu(g) * l |
+    | relu2 | max(g, 0)^2 * l |
+    | swigluoai | g * sigmoid(alpha * g) * (l + beta) |
+    | swiglustep | min(silu(g), limit) * clamp(l, limit) |
+
+    Without a gate (S = 1) the factor l is absent. Inputs of w13 and outputs of
+    w2 may exceed K, and N may exceed the model's: what is beyond is padding.
+
+    Constraints:
+    - (C1) ranks are those of the table.
+    - (C2) w13 and w2 agree in experts and in N.
+    - (C3) w13's input and w2's output are at least the columns of x.
+    - (C4) weights and ids have x's tokens and the same k; f32 and i32.
+    - (C5) batched: no weights and no expert_map, ids are [E], x has E experts.
+    - (C6) biases fit their weight.
+    - (C7) w13 has 1 or 2 halves; swigluoai and swiglustep need 2.
+    - (C8) `limit` is positive; swiglustep needs it.
+    - (C9) `router_weight_on_input` needs k = 1 and is not batched.
+    - (C10) init has x's shape, and x's type or f32.
+    - (C11) x and the elements of both weights have one type.
+
+    *Lifespan*: introduced by importers and frontends; `wna16-select-backend`
+    sets `backend`; consumed by `wna16-disassemble` or `wna16-emulate`.
+
+    ```mlir
+    %y = wna16.fused_experts silu x(%x : tensor<?x256xbf16>)
+        routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+        w13(%w13 : tensor<8x256x2x128xbf16, #gptq>)
+        w2(%w2 : tensor<8x128x256xbf16, #gptq>)
+        outs(%init : tensor<?x256xbf16>) -> tensor<?x256xbf16>
+    ```
+  }];
+  let arguments = (ins
+    WNA16_ActivationAttr:$activation, WNA16_PlainTensor:$x,
+    Optional<WNA16_PlainTensor>:$weights, WNA16_PlainTensor:$ids,
+    WNA16_WeightTensor:$w13, WNA16_WeightTensor:$w2,
+    Optional<WNA16_BiasTensor>:$bias13, Optional<WNA16_BiasTensor>:$bias2,
+    Optional<WNA16_PlainTensor>:$expert_map, WNA16_PlainTensor:$init,
+    OptionalAttr<F64Attr>:$alpha, OptionalAttr<F64Attr>:$beta,
+    OptionalAttr<F64Attr>:$limit,
+    DefaultValuedAttr<WNA16_ActivationTypeAttr, "::wna16::ActivationType::a16">:$activation_type,
+    UnitAttr:$batched, UnitAttr:$router_weight_on_input,
+    UnitAttr:$batch_invariant, OptionalAttr<StrAttr>:$backend);
+  let results = (outs WNA16_PlainTensor:$result);
+  let assemblyFormat = [{
+    $activation `x` `(` $x `:` type($x) `)`
+    `routing` `(` custom<Routing>($weights, type($weights), $ids, type($ids)) `)`
+    `w13` `(` $w13 `:` type($w13) `)` `w2` `(` $w2 `:` type($w2) `)`
+    (`bias13` `(` $bias13^ `:` type($bias13) `)`)?
+    (`bias2` `(` $bias2^ `:` type($bias2) `)`)?
+    (`expert_map` `(` $expert_map^ `:` type($expert_map) `)`)?
+    `outs` `(` $init `:` type($init) `)` attr-dict `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    int64_t getExperts() { return getW13().getType().getDimSize(0); }
+    int64_t getHidden() { return getX().getType().getShape().back(); }
+    int64_t getHalves() { return getW13().getType().getDimSize(2); }
+    /// Outputs of one half of w13, the input of w2, padding included.
+    int64_t getIntermediate() { return getW13().getType().getDimSize(3); }
+    /// Slots of a token; 1 when batched.
+    int64_t getTopK() {
+      return getBatched() ? 1 : getIds().getType().getDimSize(1);
+    }
+  }];
+}
+
+} // opDocGroup
+
+#endif // WNA16_DIALECT_WNA16MOEOPS_TD
