@@ -25,7 +25,9 @@ separate_arguments(WNA16_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 # with, so every target that includes them defines it in all build types.
 function(wna16_use_mlir target)
   wna16_configure_target(${target})
+  # Generated headers are not held to our warnings.
   target_include_directories(${target} SYSTEM PUBLIC
+    "$<BUILD_INTERFACE:${WNA16_BINARY_DIR}/include>"
     "$<BUILD_INTERFACE:${MLIR_INCLUDE_DIRS}>"
     "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>")
   target_compile_definitions(${target} PRIVATE NDEBUG ${WNA16_LLVM_DEFINITIONS})

@@ -11,7 +11,6 @@ endif()
 function(wna16_configure_target target)
   target_include_directories(${target} PUBLIC
     "$<BUILD_INTERFACE:${WNA16_SOURCE_DIR}/include>"
-    "$<BUILD_INTERFACE:${WNA16_BINARY_DIR}/include>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/wna16>")
   target_compile_options(${target} PRIVATE ${WNA16_WARNINGS})
 endfunction()

@@ -199,6 +199,7 @@ typedef struct {
   int64_t abi_version;
   wna16_weight source;
   wna16_weight target;
+  int64_t scale_first; /* dequantize: rnd(rnd(Q - z) * rnd(s)) */
 } wna16_convert_plan;
 WNA16_EXPORT wna16_status wna16_cpu_convert(const void *plan,
                                             const wna16_tensor *tensors,

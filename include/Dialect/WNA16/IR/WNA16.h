@@ -69,6 +69,12 @@ std::optional<ScalarType> getScalarType(mlir::Type type);
 #include "Dialect/WNA16/IR/WNA16Types.h.inc"
 
 #define GET_OP_CLASSES
-#include "Dialect/WNA16/IR/WNA16Ops.h.inc"
+#include "Dialect/WNA16/IR/WNA16WeightOps.h.inc"
+
+#define GET_OP_CLASSES
+#include "Dialect/WNA16/IR/WNA16MoEOps.h.inc"
+
+#define GET_OP_CLASSES
+#include "Dialect/WNA16/IR/WNA16RuntimeOps.h.inc"
 
 #endif // WNA16_DIALECT_WNA16_H

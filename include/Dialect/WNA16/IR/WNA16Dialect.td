@@ -53,6 +53,13 @@ def WNA16_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// Version of the dialect's bytecode: major in the upper half.
     static constexpr uint64_t kVersion = 1;
+
+  private:
+    // In the files that hold the generated definitions.
+    void registerAttributes();
+    void registerWeightOps();
+    void registerMoEOps();
+    void registerRuntimeOps();
   }];
 }
 

@@ -28,7 +28,7 @@ class WNA16_MoEOp<string mnemonic, list<Trait> traits = []>
 
 let opDocGroup = WNA16_MoEDoc in {
 
-def WNA16_LinearOp : WNA16_MoEOp<"linear", [AttrSizedOperandSegments]> {
+def WNA16_LinearOp : WNA16_MoEOp<"linear"> {
   let summary = "x times one dense or packed weight";
   let description = [{
     y = x * w + bias, accumulated in f32 and rounded once to the type of y.
@@ -67,7 +67,7 @@ def WNA16_LinearOp : WNA16_MoEOp<"linear", [AttrSizedOperandSegments]> {
   }];
 }
 
-def WNA16_RouteOp : WNA16_MoEOp<"route", [AttrSizedOperandSegments]> {
+def WNA16_RouteOp : WNA16_MoEOp<"route"> {
   let summary = "router logits -> routing weights and expert ids";
   let description = [{
     Scores are softmax or sigmoid of the logits, in f32. The k experts with the

@@ -80,7 +80,7 @@ def WNA16_AssembleOp : WNA16_Op<"assemble", [Pure]> {
 }
 
 def WNA16_DisassembleOp : WNA16_Op<"disassemble",
-    [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+    [Pure, InferTypeOpAdaptor]> {
   let summary = "one encoded tensor -> its storage tensors";
   let description = [{
     The results are the parts of the operand, in the order of `assemble`.

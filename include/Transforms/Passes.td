@@ -1,0 +1,194 @@
+//===- Passes.td - The passes ------------------------------*- tablegen -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_TRANSFORMS_PASSES_TD
+#define WNA16_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def VerifyEncodings : Pass<"wna16-verify-encodings"> {
+  let summary = "Check that only operations that respect encodings carry them";
+  let description = [{
+    Function arguments and results, calls, branches, `scf`, `arith.select`,
+    `tensor.empty` and `tensor.dim` may carry encoded tensors, and so may the
+    dialect's own operations. Any other operation with one among its operands or
+    results is an error, above all a `tensor.cast` that changes or drops the
+    encoding. First pass of every pipeline.
+  }];
+}
+
+def SelectBackend : Pass<"wna16-select-backend"> {
+  let summary = "Choose a backend for each layer, and say why";
+  let description = [{
+    Sets `backend` on every `wna16.fused_experts`; a backend that is already
+    there is obeyed or refused. `linear` and `route` follow the target. Every
+    rejected backend is a remark with the constraint, the numbers and the
+    remedy (`--remarks-filter='wna16.*'`).
+
+    ```mlir
+    wna16.fused_experts silu x(%x : ...) ... outs(%init : ...)
+    // becomes, with target=cpu
+    wna16.fused_experts silu x(%x : ...) ... outs(%init : ...) {backend = "cpu"}
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"\"",
+           "cpu[:features], cuda:sm_NN or xpu; empty: the module's wna16.target "
+           "or dlti entry">,
+    Option<"backend", "backend", "std::string", /*default=*/"\"auto\"",
+           "auto, or the name of a backend">,
+    Option<"rules", "rules", "std::string", /*default=*/"\"native\"",
+           "native: what our kernels need; vllm: the reference system's rules">,
+    Option<"explain", "explain", "std::string", /*default=*/"\"\"",
+           "file for the table of candidates ('-': standard output); JSON when "
+           "it ends in .json">,
+  ];
+}
+
+def MaterializeLayouts : Pass<"wna16-materialize-layouts"> {
+  let summary = "Insert the steps that bring weights into the backend's form";
+  let description = [{
+    Between the checkpoint's encoding and the one that the chosen backend wants,
+    inserts sort_groups, pad, regroup, recode, repack or dequantize, each only
+    where something changes, and convert_bias for biases.
+
+    ```mlir
+    %y = wna16.fused_experts silu ... w2(%w2 : tensor<8x96x256xbf16, #gptq>) ...
+    // becomes
+    %0 = wna16.pad %w2 : tensor<8x96x256xbf16, #gptq> to tensor<8x128x256xbf16, #gptq>
+    %1 = wna16.repack %0 : ... to tensor<8x128x256xbf16, #marlin>
+    %y = wna16.fused_experts silu ... w2(%1 : ...) ...
+    ```
+  }];
+}
+
+def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
+  let summary = "Move what depends on weights alone into a function of its own";
+  let description = [{
+    For each function with parameters, makes `@prepare` beside `@forward`
+    (`@prepare_x` for `@forward_x`, else `@f_prepare` for `@f`): it takes the
+    parameters and returns the prepared weights, which `@forward` takes as
+    arguments. The steps of a weight become one `wna16.convert`. Parameters that
+    need no preparation become arguments of `@forward` itself. None of these
+    arguments is writable.
+
+    ```mlir
+    func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<..., #cpu_blocked>
+        {bufferization.writable = false, wna16.prepared = "w13"}, ...)
+    func.func @prepare(%codes: tensor<8x32x256xi32>
+        {wna16.parameter = {pattern = "...qweight", concat = 1}}, ...)
+        -> (tensor<..., #cpu_blocked> {wna16.prepared = "w13"}, ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+def Emulate : Pass<"wna16-emulate", "::mlir::ModuleOp"> {
+  let summary = "Lower the dialect to linalg, arith and scf";
+  let description = [{
+    Encoded tensors are replaced by their storage tensors and operations by
+    `linalg` on them, following the numeric contract; the result needs stock
+    passes alone. With `all` every operation is lowered, otherwise those whose
+    backend has no runtime kernel.
+
+    ```mlir
+    %1 = wna16.dequantize %0 : tensor<2x128x64xbf16, #gptq> to tensor<2x128x64xf32, #wna16.dense>
+    // becomes a linalg.generic that shifts and masks codes, subtracts zero
+    // points and multiplies by scales
+    ```
+  }];
+  let options = [
+    Option<"all", "all", "bool", /*default=*/"true",
+           "lower every operation, not only those without a kernel">,
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
+  let summary = "Replace encoded tensors by their parts, operations by kernels";
+  let description = [{
+    Encoded tensors in function signatures, calls, branches, `scf` and
+    `arith.select` become their storage tensors (1:N); every operation of the
+    dialect becomes a `kernel_plan` and a `kernel_run` of the target's runtime.
+
+    ```mlir
+    %1 = wna16.convert %0 : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xf16, #marlin>
+    // becomes
+    %p = wna16.kernel_plan convert @wna16_cpu_convert {source = ..., target = ...}
+    %1:2 = wna16.kernel_run %p ins(%codes, %scales : ...) outs(%2, %3 : ...)
+        roles ["source.codes", "source.scales", "target.codes", "target.scales"] -> ...
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"\"",
+           "as for wna16-select-backend">,
+  ];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
+def VerifyDisassembled : Pass<"wna16-verify-disassembled"> {
+  let summary = "Check that no encoded tensor and no tensor operation is left";
+}
+
+def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
+  let summary = "Put temporary buffers and kernel scratch into one workspace";
+  let description = [{
+    Functions with `kernel_run` or `memref.alloc` get two last arguments, the
+    workspace and the stream. Allocations become views of the workspace, one
+    after the other and aligned to 64 bytes; kernels get what is left. Beside
+    `@forward` stands `@workspace_size`, which computes the bytes from the
+    dynamic extents that the allocations depend on (the tokens). Functions that
+    prepare weights keep their kernels without workspace.
+
+    ```mlir
+    %a = memref.alloc(%m) : memref<?x8xf32>
+    // becomes
+    %a = memref.view %workspace[%offset][%m] : memref<?xi8> to memref<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::LLVM::LLVMDialect"];
+}
+
+def LowerToRuntime : Pass<"wna16-lower-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "Lower kernel_plan and kernel_run to calls of the C runtime";
+  let description = [{
+    A plan becomes the address of a constant that holds the plan struct; a run
+    fills one tensor descriptor per role and calls the kernel:
+
+    ```mlir
+    %status = llvm.call @wna16_cpu_linear(%plan, %tensors, %count, %workspace,
+        %bytes, %stream) : (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> i32
+    ```
+
+    The status is sticky in the runtime, so that no branch is needed; entry
+    points return it.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def EmitEntryPoints : Pass<"wna16-emit-entry-points", "::mlir::ModuleOp"> {
+  let summary = "Give functions C entry points that take DLPack-style tensors";
+  let description = [{
+    For each public function on memrefs, `int32_t NAME_entry(const wna16_tensor
+    *tensors, int64_t count, void *workspace, int64_t workspace_bytes, void
+    *stream)`: checks the tensors against the signature, calls the function and
+    returns the status. A JSON description of all entry points is the string
+    `wna16_module_description`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+#endif // WNA16_TRANSFORMS_PASSES_TD

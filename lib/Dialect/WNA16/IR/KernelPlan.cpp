@@ -1,0 +1,241 @@
+//===- KernelPlan.cpp - Plans as the C ABI wants them ---------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dialect/WNA16/IR/KernelPlan.h"
+#include "Dialect/WNA16/IR/WNA16.h"
+#include "Runtime/wna16.h"
+
+#include <cstring>
+#include <limits>
+
+using namespace mlir;
+using namespace wna16;
+
+static const PlanKind kKinds[] = {
+    {"experts",
+     {"w13", "w2", "hidden", "element", "top_k", "activation",
+      "activation_type", "batched", "weight_on_input", "batch_invariant",
+      "bias_layout", "alpha", "beta", "limit"},
+     {"x", "weights", "ids", "w13*", "w2*", "bias13", "bias2", "expert_map",
+      "y"}},
+    {"linear", {"weight", "batch_invariant"}, {"x", "weight*", "bias", "y"}},
+    {"route",
+     {"experts", "top_k", "scoring", "renormalize", "groups", "top_groups",
+      "softmax_after_topk", "scaling"},
+     {"logits", "correction", "weights", "ids"}},
+    {"convert", {"source", "target"}, {"source*", "target*"}},
+    {"convert_bias", {"source", "target"}, {"source", "target"}},
+    {"dequantize", {"source", "target", "scale_first"}, {"source*", "target"}},
+    {"quantize", {"source", "target"}, {"source", "target*"}},
+};
+
+const PlanKind *wna16::findPlanKind(StringRef name) {
+  for (const PlanKind &kind : kKinds)
+    if (kind.name == name)
+      return &kind;
+  return nullptr;
+}
+
+std::string wna16::planKindNames() {
+  std::string names;
+  for (const PlanKind &kind : kKinds)
+    names += (names.empty() ? "" : ", ") + kind.name.str();
+  return names;
+}
+
+std::vector<std::string> wna16::getAbiRoles(const PlanKind &kind) {
+  std::vector<std::string> roles;
+  for (StringRef role : kind.roles) {
+    if (!role.consume_back("*")) {
+      roles.push_back(role.str());
+      continue;
+    }
+    for (int part = 0; part < kNumParts; ++part)
+      roles.push_back(
+          (role + "." + StringRef(name(static_cast<Part>(part)))).str());
+  }
+  return roles;
+}
+
+namespace {
+
+/// Reads the fields of a plan; the first missing or ill-typed one is the error.
+class FieldReader {
+public:
+  explicit FieldReader(DictionaryAttr fields) : fields(fields) {}
+
+  int64_t integer(StringRef field) {
+    if (auto attr = fields.getAs<IntegerAttr>(field))
+      return attr.getInt();
+    return complain(field, "an integer"), 0;
+  }
+
+  double number(StringRef field, double absent) {
+    if (!fields.get(field))
+      return absent;
+    if (auto attr = fields.getAs<FloatAttr>(field))
+      return attr.getValueAsDouble();
+    return complain(field, "a float"), absent;
+  }
+
+  int64_t flag(StringRef field) { return fields.get(field) ? 1 : 0; }
+
+  /// An enumerator by name, `absent` when the field is not there.
+  template <typename EnumT>
+  int64_t keyword(StringRef field, std::optional<EnumT> (*symbolize)(StringRef),
+                  EnumT absent) {
+    if (!fields.get(field))
+      return static_cast<int64_t>(absent);
+    auto attr = fields.getAs<StringAttr>(field);
+    if (std::optional<EnumT> value =
+            attr ? symbolize(attr.getValue()) : std::nullopt)
+      return static_cast<int64_t>(*value);
+    return complain(field, "one of its keywords"), 0;
+  }
+
+  int64_t element(StringRef field) {
+    if (auto attr = fields.getAs<TypeAttr>(field))
+      if (std::optional<ScalarType> type = getScalarType(attr.getValue()))
+        return static_cast<int64_t>(*type);
+    return complain(field, "a float type"), 0;
+  }
+
+  int64_t layout(StringRef field) {
+    if (!fields.get(field))
+      return findLayout("dense")->id;
+    auto attr = fields.getAs<StringAttr>(field);
+    if (const LayoutEntry *entry = attr ? findLayout(attr.getValue()) : nullptr)
+      return entry->id;
+    return complain(field, "a layout"), 0;
+  }
+
+  wna16_weight weight(StringRef field) {
+    auto attr = fields.getAs<TypeAttr>(field);
+    std::optional<WeightSpec> spec =
+        attr ? getWeightSpec(attr.getValue()) : std::nullopt;
+    if (!spec)
+      return complain(field, "an encoded tensor type"), wna16_weight();
+    return pack(*spec);
+  }
+
+  /// The weight whose outputs a bias type has.
+  wna16_weight bias(StringRef field) {
+    auto attr = fields.getAs<TypeAttr>(field);
+    if (!attr || !isBias(attr.getValue()))
+      return complain(field, "a bias type"), wna16_weight();
+    auto type = cast<RankedTensorType>(attr.getValue());
+    WeightSpec spec;
+    auto encoding = dyn_cast_or_null<BiasAttr>(type.getEncoding());
+    spec.layout = encoding ? encoding.getLayout() : findLayout("dense");
+    spec.element =
+        getScalarType(type.getElementType()).value_or(ScalarType::F32);
+    spec.experts = type.getDimSize(0);
+    spec.input = 1;
+    spec.halves = type.getRank() == 3 ? type.getDimSize(1) : 1;
+    spec.output = type.getShape().back();
+    return pack(spec);
+  }
+
+  Failure takeFailure() { return std::move(error); }
+
+private:
+  static wna16_weight pack(const WeightSpec &spec) {
+    return {static_cast<int64_t>(spec.code),
+            static_cast<int64_t>(spec.element),
+            static_cast<int64_t>(spec.scale),
+            static_cast<int64_t>(spec.zeros),
+            static_cast<int64_t>(spec.actOrder),
+            spec.group,
+            spec.layout->id,
+            spec.experts,
+            spec.input,
+            spec.halves,
+            spec.output};
+  }
+
+  void complain(StringRef field, StringRef expected) {
+    if (!error)
+      error =
+          fail("expected field '" + field.str() + "' to be " + expected.str());
+  }
+
+  DictionaryAttr fields;
+  Failure error;
+};
+
+} // namespace
+
+static wna16_experts_plan expertsPlan(FieldReader &read) {
+  wna16_experts_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.w13 = read.weight("w13");
+  plan.w2 = read.weight("w2");
+  plan.hidden = read.integer("hidden");
+  plan.element = read.element("element");
+  plan.top_k = read.integer("top_k");
+  plan.activation =
+      read.keyword("activation", symbolizeActivation, Activation::silu);
+  plan.activation_type = read.keyword(
+      "activation_type", symbolizeActivationType, ActivationType::a16);
+  plan.batched = read.flag("batched");
+  plan.weight_on_input = read.flag("weight_on_input");
+  plan.batch_invariant = read.flag("batch_invariant");
+  plan.bias_layout = read.layout("bias_layout");
+  plan.alpha = read.number("alpha", 1.0);
+  plan.beta = read.number("beta", 0.0);
+  plan.limit = read.number("limit", std::numeric_limits<double>::infinity());
+  return plan;
+}
+
+static wna16_route_plan routePlan(FieldReader &read) {
+  wna16_route_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.experts = read.integer("experts");
+  plan.top_k = read.integer("top_k");
+  plan.scoring = read.keyword("scoring", symbolizeScoring, Scoring::softmax);
+  plan.renormalize = read.flag("renormalize");
+  plan.groups = read.integer("groups");
+  plan.top_groups = read.integer("top_groups");
+  plan.softmax_after_topk = read.flag("softmax_after_topk");
+  plan.scaling = read.number("scaling", 1.0);
+  return plan;
+}
+
+/// Every plan struct consists of 8-byte fields.
+template <typename PlanT>
+static void copyWords(const PlanT &plan, SmallVectorImpl<int64_t> *words) {
+  static_assert(sizeof(PlanT) % sizeof(int64_t) == 0, "8-byte fields only");
+  if (!words)
+    return;
+  words->resize(sizeof(PlanT) / sizeof(int64_t));
+  std::memcpy(words->data(), &plan, sizeof(PlanT));
+}
+
+Failure wna16::buildPlan(StringRef kind, DictionaryAttr fields,
+                         SmallVectorImpl<int64_t> *words) {
+  FieldReader read(fields);
+  if (kind == "experts") {
+    copyWords(expertsPlan(read), words);
+  } else if (kind == "route") {
+    copyWords(routePlan(read), words);
+  } else if (kind == "linear") {
+    copyWords(wna16_linear_plan{WNA16_ABI_VERSION, read.weight("weight"),
+                                read.flag("batch_invariant")},
+              words);
+  } else if (kind == "convert_bias") {
+    copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.bias("source"),
+                                 read.bias("target"), 0},
+              words);
+  } else {
+    copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.weight("source"),
+                                 read.weight("target"),
+                                 read.flag("scale_first")},
+              words);
+  }
+  return read.takeFailure();
+}

@@ -1,0 +1,380 @@
+//===- WNA16WeightOps.cpp - Weights and their preparation
+//-------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dialect/WNA16/IR/WNA16.h"
+#include "Layout/Move.h"
+
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace wna16;
+
+//===----------------------------------------------------------------------===//
+// ParameterOp
+//===----------------------------------------------------------------------===//
+
+/// The number of alternatives of a pattern's "{a,b}"; 0 without one.
+static int64_t countAlternatives(StringRef pattern) {
+  while (true) {
+    pattern = pattern.split('{').second;
+    if (pattern.empty())
+      return 0;
+    StringRef inner = pattern.split('}').first;
+    if (inner != "expert")
+      return inner.count(',') + 1;
+  }
+}
+
+LogicalResult ParameterOp::verify() {
+  int64_t alternatives = countAlternatives(getPattern());
+  if ((alternatives > 0) != getConcat().has_value())
+    return emitOpError() << "(C1) expected concat exactly when the pattern has "
+                            "alternatives ("
+                         << alternatives << ")";
+  RankedTensorType type = getResult().getType();
+  if (!type.hasStaticShape())
+    return emitOpError() << "(C3) expected a static shape, got " << type;
+  if (!alternatives)
+    return success();
+  // The expert axis is not an axis of the file tensors.
+  int64_t fileAxis = *getConcat();
+  int64_t leading = getPattern().contains("{expert}") ? 1 : 0;
+  if (fileAxis < 0 || fileAxis + leading >= type.getRank())
+    return emitOpError() << "(C2) expected concat to be one of "
+                         << type.getRank() - leading << " axes, got "
+                         << fileAxis;
+  int64_t extent = type.getDimSize(fileAxis + leading);
+  if (extent % alternatives)
+    return emitOpError() << "(C4) expected the joined extent (" << extent
+                         << ") to be a multiple of the alternatives ("
+                         << alternatives << ")";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AssembleOp, DisassembleOp
+//===----------------------------------------------------------------------===//
+
+/// codes = %0, scales = %1 : type, type -> type
+ParseResult AssembleOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<std::pair<StringRef, SMLoc>> names;
+  auto parsePart = [&]() -> ParseResult {
+    names.emplace_back(StringRef(), parser.getCurrentLocation());
+    return failure(parser.parseKeyword(&names.back().first) ||
+                   parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()));
+  };
+  SmallVector<Type> types;
+  RankedTensorType resultType;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(parsePart) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseTypeList(types) || parser.parseArrow() ||
+      parser.parseType(resultType) ||
+      parser.resolveOperands(operands, types, loc, result.operands))
+    return failure();
+  for (auto [expected, given] : llvm::zip(getPartNames(resultType), names))
+    if (expected != given.first)
+      return parser.emitError(given.second, "expected part '")
+             << expected << "', got '" << given.first << "'";
+  result.addTypes(resultType);
+  return success();
+}
+
+void AssembleOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  llvm::interleaveComma(
+      llvm::zip(getPartNames(getResult().getType()), getParts()), printer,
+      [&](auto part) {
+        printer << std::get<0>(part) << " = " << std::get<1>(part);
+      });
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getParts().getTypes() << " -> " << getResult().getType();
+}
+
+LogicalResult AssembleOp::verify() {
+  if (!isEncoded(getResult().getType()))
+    return emitOpError() << "expected an encoded result, got "
+                         << getResult().getType();
+  SmallVector<RankedTensorType> expected =
+      getStorageTypes(getResult().getType());
+  if (expected.size() != getParts().size())
+    return emitOpError() << "(C1) expected " << expected.size()
+                         << " parts for this encoding, got "
+                         << getParts().size();
+  SmallVector<StringRef> names = getPartNames(getResult().getType());
+  for (auto [name, type, part] : llvm::zip(names, expected, getParts()))
+    if (part.getType() != type)
+      return emitOpError() << "(C2) expected " << name << " of type " << type
+                           << ", got " << part.getType();
+  return success();
+}
+
+LogicalResult DisassembleOp::inferReturnTypes(MLIRContext *,
+                                              std::optional<Location> loc,
+                                              DisassembleOp::Adaptor adaptor,
+                                              SmallVectorImpl<Type> &types) {
+  auto source = dyn_cast<RankedTensorType>(adaptor.getSource().getType());
+  if (!source || !isEncoded(source))
+    return emitOptionalError(loc, "expected an encoded tensor, got ",
+                             adaptor.getSource().getType());
+  llvm::append_range(types, getStorageTypes(source));
+  return success();
+}
+
+/// The parts of an assembled weight are what it was assembled from.
+LogicalResult DisassembleOp::canonicalize(DisassembleOp op,
+                                          PatternRewriter &rewriter) {
+  auto assemble = op.getSource().getDefiningOp<AssembleOp>();
+  if (!assemble)
+    return rewriter.notifyMatchFailure(op, "source is not assembled here");
+  rewriter.replaceOp(op, assemble.getParts());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// The fields in which a step's encodings may differ.
+struct StepFields {
+  bool group = false, layout = false, scale = false, code = false,
+       zeros = false, actOrder = false;
+};
+
+static LogicalResult verifySameShape(Operation *op, RankedTensorType source,
+                                     RankedTensorType result) {
+  if (source.getShape() != result.getShape())
+    return op->emitOpError()
+           << "(C1) expected equal shapes, got [" << source.getShape()
+           << "] and [" << result.getShape() << "]";
+  return success();
+}
+
+/// (C2) of the steps: everything but `free` is equal.
+static LogicalResult verifySameFields(Operation *op, PackedAttr source,
+                                      PackedAttr result, StepFields free,
+                                      StringRef label = "(C2)") {
+  StringRef field;
+  if (!free.code && source.getCode() != result.getCode())
+    field = "code";
+  else if (!free.group && source.getGroup() != result.getGroup())
+    field = "group";
+  else if (!free.layout && source.getLayout() != result.getLayout())
+    field = "layout";
+  else if (!free.scale && source.getScale() != result.getScale())
+    field = "scale";
+  else if (!free.zeros && source.getZeros() != result.getZeros())
+    field = "zeros";
+  else if (!free.actOrder && source.getActOrder() != result.getActOrder())
+    field = "act_order";
+  else
+    return success();
+  return op->emitOpError() << label << " expected encodings with one " << field
+                           << ", got " << source << " and " << result;
+}
+
+static LogicalResult verifyMove(Operation *op, Type source, Type result,
+                                StringRef label) {
+  if (Failure why = checkMove(*getWeightSpec(source), *getWeightSpec(result)))
+    return op->emitOpError() << label << " " << why.message;
+  return success();
+}
+
+/// (C1), (C2) of pad and convert.
+static LogicalResult verifyGrowth(Operation *op, RankedTensorType source,
+                                  RankedTensorType result, bool shrinks) {
+  std::optional<WeightSpec> from = getWeightSpec(source),
+                            to = getWeightSpec(result);
+  if (source.getRank() != result.getRank() || from->experts != to->experts ||
+      from->halves != to->halves)
+    return op->emitOpError()
+           << "(C1) expected equal ranks, experts and halves, got ["
+           << source.getShape() << "] and [" << result.getShape() << "]";
+  if (!shrinks && (to->input < from->input || to->output < from->output))
+    return op->emitOpError()
+           << "(C2) expected no extent to shrink, got [" << source.getShape()
+           << "] and [" << result.getShape() << "]";
+  return success();
+}
+
+static PackedAttr packed(TypedValue<RankedTensorType> value) {
+  return cast<PackedAttr>(value.getType().getEncoding());
+}
+
+LogicalResult PadOp::verify() {
+  if (failed(verifyGrowth(*this, getSource().getType(), getResult().getType(),
+                          /*shrinks=*/false)))
+    return failure();
+  return verifySameFields(*this, packed(getSource()), packed(getResult()), {},
+                          "(C3)");
+}
+
+LogicalResult RegroupOp::verify() {
+  StepFields free;
+  free.group = true;
+  if (failed(verifySameShape(*this, getSource().getType(),
+                             getResult().getType())) ||
+      failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
+                              free)))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C3)");
+}
+
+LogicalResult RepackOp::verify() {
+  StepFields free;
+  free.layout = free.scale = true;
+  if (failed(
+          verifySameShape(*this, getSource().getType(), getResult().getType())))
+    return failure();
+  return verifySameFields(*this, packed(getSource()), packed(getResult()),
+                          free);
+}
+
+LogicalResult RecodeOp::verify() {
+  StepFields free;
+  free.code = free.zeros = free.scale = true;
+  if (failed(verifySameShape(*this, getSource().getType(),
+                             getResult().getType())) ||
+      failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
+                              free)))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C3)");
+}
+
+LogicalResult SortGroupsOp::verify() {
+  StepFields free;
+  free.actOrder = true;
+  PackedAttr source = packed(getSource()), result = packed(getResult());
+  if (failed(verifySameShape(*this, getSource().getType(),
+                             getResult().getType())) ||
+      failed(verifySameFields(*this, source, result, free)))
+    return failure();
+  if (source.getActOrder() != ActOrder::Index ||
+      result.getActOrder() != ActOrder::Sorted)
+    return emitOpError() << "(C2) expected act_order index to sorted, got "
+                         << source << " and " << result;
+  return success();
+}
+
+LogicalResult ConvertOp::verify() {
+  if (failed(verifyGrowth(*this, getSource().getType(), getResult().getType(),
+                          /*shrinks=*/true)))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C2)");
+}
+
+/// A step that changes nothing is its operand.
+template <typename OpT>
+static OpFoldResult foldStep(OpT op) {
+  return op.getSource().getType() == op.getResult().getType()
+             ? OpFoldResult(op.getSource())
+             : OpFoldResult();
+}
+
+OpFoldResult PadOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult RegroupOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult RepackOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult RecodeOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult SortGroupsOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult ConvertOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult ConvertBiasOp::fold(FoldAdaptor) { return foldStep(*this); }
+
+/// Two steps of one kind are one step.
+template <typename OpT>
+static LogicalResult mergeSteps(OpT op, PatternRewriter &rewriter) {
+  auto first = op.getSource().template getDefiningOp<OpT>();
+  if (!first)
+    return rewriter.notifyMatchFailure(op, "no step of the same kind before");
+  if (checkMove(*getWeightSpec(first.getSource().getType()),
+                *getWeightSpec(op.getResult().getType())))
+    return rewriter.notifyMatchFailure(op, "the two steps are not one move");
+  rewriter.replaceOpWithNewOp<OpT>(op, op.getResult().getType(),
+                                   first.getSource());
+  return success();
+}
+
+LogicalResult PadOp::canonicalize(PadOp op, PatternRewriter &rewriter) {
+  return mergeSteps(op, rewriter);
+}
+LogicalResult RegroupOp::canonicalize(RegroupOp op, PatternRewriter &rewriter) {
+  return mergeSteps(op, rewriter);
+}
+LogicalResult RepackOp::canonicalize(RepackOp op, PatternRewriter &rewriter) {
+  return mergeSteps(op, rewriter);
+}
+LogicalResult RecodeOp::canonicalize(RecodeOp op, PatternRewriter &rewriter) {
+  return mergeSteps(op, rewriter);
+}
+LogicalResult ConvertOp::canonicalize(ConvertOp op, PatternRewriter &rewriter) {
+  return mergeSteps(op, rewriter);
+}
+
+//===----------------------------------------------------------------------===//
+// DequantizeOp, QuantizeOp, ConvertBiasOp
+//===----------------------------------------------------------------------===//
+
+/// (C2) of dequantize and quantize.
+static LogicalResult verifyDense(Operation *op, RankedTensorType type,
+                                 StringRef which) {
+  auto dense = dyn_cast<DenseAttr>(type.getEncoding());
+  if (!dense || dense.getLayout() != findLayout("dense"))
+    return op->emitOpError() << "(C2) expected the " << which
+                             << " to be encoded as #wna16.dense, got " << type;
+  return success();
+}
+
+LogicalResult DequantizeOp::verify() {
+  if (failed(
+          verifySameShape(*this, getSource().getType(), getResult().getType())))
+    return failure();
+  return verifyDense(*this, getResult().getType(), "result");
+}
+
+LogicalResult QuantizeOp::verify() {
+  if (failed(verifySameShape(*this, getSource().getType(),
+                             getResult().getType())) ||
+      failed(verifyDense(*this, getSource().getType(), "source")))
+    return failure();
+  if (packed(getResult()).getActOrder() != ActOrder::None)
+    return emitOpError() << "(C3) expected a result without act-order, got "
+                         << packed(getResult());
+  return success();
+}
+
+LogicalResult ConvertBiasOp::verify() {
+  RankedTensorType source = getSource().getType(),
+                   result = getResult().getType();
+  if (source.getElementType() != result.getElementType() ||
+      source.getRank() != result.getRank() ||
+      source.getShape().drop_back() != result.getShape().drop_back())
+    return emitOpError() << "(C1) expected equal ranks, element types, experts "
+                            "and halves, got "
+                         << source << " and " << result;
+  if (result.getShape().back() < source.getShape().back())
+    return emitOpError()
+           << "(C2) expected the output extent not to shrink, got "
+           << source.getShape().back() << " and " << result.getShape().back();
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "Dialect/WNA16/IR/WNA16WeightOps.cpp.inc"
+
+void WNA16Dialect::registerWeightOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "Dialect/WNA16/IR/WNA16WeightOps.cpp.inc"
+      >();
+}
