@@ -44,13 +44,24 @@ public:
   /// Null when there is no such tensor.
   const TensorView *find(const std::string &name) const;
   const std::map<std::string, TensorView> &all() const { return tensors; }
-  /// `__metadata__` of the first file.
+  /// Tensors of element types that are legal in a file but not usable here
+  /// ("F8_E4M3", ...): name and type.
+  const std::map<std::string, std::string> &foreign() const {
+    return unusable;
+  }
+  /// `__metadata__` of all files; the first file wins.
   const std::map<std::string, std::string> &metadata() const { return meta; }
 
 private:
   struct Mapping;
+  Failure add(const std::string &file);
+  Failure addShards(const std::string &directory, const std::string &index);
+  Failure merge(SafeTensors shard, const std::string &name,
+                const std::map<std::string, std::string> &index);
+
   std::vector<std::shared_ptr<Mapping>> mappings;
   std::map<std::string, TensorView> tensors;
+  std::map<std::string, std::string> unusable;
   std::map<std::string, std::string> meta;
 };
 

@@ -135,6 +135,23 @@ def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
+def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
+  let summary = "Make tensor results of public functions writable arguments";
+  let description = [{
+    Each tensor result gets an argument with its attributes, in which it is
+    computed in place; what cannot be is copied there. After bufferization
+    nothing is returned and nothing allocated for a result.
+
+    ```mlir
+    func.func @forward(%x: tensor<?x8xf32>) -> (tensor<?x8xf32> {wna16.name = "out"})
+    // becomes
+    func.func @forward(%x: tensor<?x8xf32>, %out: tensor<?x8xf32>
+        {bufferization.writable = true, wna16.name = "out"}) -> tensor<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
+}
+
 def VerifyDisassembled : Pass<"wna16-verify-disassembled"> {
   let summary = "Check that no encoded tensor and no tensor operation is left";
 }
@@ -182,11 +199,20 @@ def LowerToRuntime : Pass<"wna16-lower-to-runtime", "::mlir::ModuleOp"> {
 def EmitEntryPoints : Pass<"wna16-emit-entry-points", "::mlir::ModuleOp"> {
   let summary = "Give functions C entry points that take DLPack-style tensors";
   let description = [{
-    For each public function on memrefs, `int32_t NAME_entry(const wna16_tensor
-    *tensors, int64_t count, void *workspace, int64_t workspace_bytes, void
-    *stream)`: checks the tensors against the signature, calls the function and
-    returns the status. A JSON description of all entry points is the string
-    `wna16_module_description`.
+    Each public function `NAME` on memrefs becomes `int32_t NAME(const
+    wna16_tensor *tensors, int64_t count, void *workspace, int64_t
+    workspace_bytes, void *stream)`, which checks the tensors against the
+    signature, calls the function (now private) and returns the status. The
+    string `wna16_module_description` describes them as JSON:
+
+    ```json
+    {"abi": 1, "functions": [{"name": "forward", "workspace": "workspace_size",
+      "arguments": [{"role": "input", "name": "x", "type": "bf16", "shape": [-1, 256]},
+        {"role": "prepared", "name": "w13.codes", "type": "u8", "shape": [8, 8, 1152]},
+        {"role": "parameter", "pattern": "model.layers.0.mlp.gate.weight", ...},
+        {"role": "output", "name": "out", "type": "bf16", "shape": [-1, 256]}
+      ] } ] }
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

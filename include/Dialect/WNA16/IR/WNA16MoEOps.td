@@ -166,7 +166,8 @@ def WNA16_FusedExpertsOp
     - (C8) `limit` is positive; swiglustep needs it.
     - (C9) `router_weight_on_input` needs k = 1 and is not batched.
     - (C10) init has x's shape, and x's type or f32.
-    - (C11) x and the elements of both weights have one type.
+    - (C11) the elements of packed weights have x's type; dense weights keep
+      their own.
 
     *Lifespan*: introduced by importers and frontends; `wna16-select-backend`
     sets `backend`; consumed by `wna16-disassemble` or `wna16-emulate`.

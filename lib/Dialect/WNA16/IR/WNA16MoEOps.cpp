@@ -194,20 +194,11 @@ static LogicalResult verifyWeights(FusedExpertsOp op) {
            << "(C3) expected w13's input (" << w13.getDimSize(1)
            << ") and w2's output (" << w2.getDimSize(2)
            << ") to be at least the columns of x (" << hidden << ")";
-  if (x.getElementType() != w13.getElementType() ||
-      x.getElementType() != w2.getElementType()) {
-    // Dequantised weights are wider than the activations.
-    auto wide = [&](RankedTensorType type) {
-      return type.getElementType() == x.getElementType() ||
-             (type.getElementType().isF32() &&
-              isa<DenseAttr>(type.getEncoding()));
-    };
-    if (!wide(w13) || !wide(w2))
+  for (RankedTensorType weight : {w13, w2})
+    if (isPacked(weight) && weight.getElementType() != x.getElementType())
       return op.emitOpError()
-             << "(C11) expected x (" << x.getElementType() << "), w13 ("
-             << w13.getElementType() << ") and w2 (" << w2.getElementType()
-             << ") to have one element type, or dense f32 weights";
-  }
+             << "(C11) expected packed weights of x's element type ("
+             << x.getElementType() << "), got " << weight.getElementType();
   return success();
 }
 
