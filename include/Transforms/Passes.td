@@ -118,7 +118,8 @@ def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
   let description = [{
     Encoded tensors in function signatures, calls, branches, `scf` and
     `arith.select` become their storage tensors (1:N); every operation of the
-    dialect becomes a `kernel_plan` and a `kernel_run` of the target's runtime.
+    dialect becomes a `kernel_plan` and a `kernel_run` of the runtime of the
+    module's `wna16.target`.
 
     ```mlir
     %1 = wna16.convert %0 : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xf16, #marlin>
@@ -128,10 +129,6 @@ def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
         roles ["source.codes", "source.scales", "target.codes", "target.scales"] -> ...
     ```
   }];
-  let options = [
-    Option<"target", "target", "std::string", /*default=*/"\"\"",
-           "as for wna16-select-backend">,
-  ];
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
