@@ -89,6 +89,16 @@ typedef wna16_status (*wna16_kernel)(const void *plan,
  * A workspace is aligned to 64 bytes. */
 typedef int64_t (*wna16_workspace)(const void *plan, int64_t tokens);
 
+/* What compiled entry points call before anything else. `signature` is n and
+ * then for each of n tensors its ScalarType, rank and extents (-1: any).
+ * Clears the thread's status, then checks. */
+WNA16_EXPORT wna16_status wna16_check_arguments(const int64_t *signature,
+                                                const wna16_tensor *tensors,
+                                                int64_t count);
+WNA16_EXPORT wna16_status wna16_check_workspace(int64_t needed,
+                                                const void *workspace,
+                                                int64_t workspace_bytes);
+
 /* Plans consist of 8-byte fields only, so that a compiler can emit one as a
  * constant array. Enumerations hold the values of Layout/WeightSpec.h. */
 

@@ -1,4 +1,5 @@
-//===- Disassemble.cpp - Encoded tensors to parts, operations to kernels ----===//
+//===- Disassemble.cpp - Encoded tensors to parts, operations to kernels
+//----===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -92,8 +93,7 @@ public:
     roles.append(outputRoles);
     return KernelRunOp::create(rewriter, loc, TypeRange(ValueRange(outputs)),
                                plan, inputs, outputs, /*workspace=*/Value(),
-                               /*stream=*/Value(),
-                               rewriter.getArrayAttr(roles))
+                               /*stream=*/Value(), rewriter.getArrayAttr(roles))
         .getResults();
   }
 
@@ -151,9 +151,9 @@ struct LowerDequantize : KernelPattern<DequantizeOp> {
                      result = op.getResult().getType();
     call.weight("source", source, adaptor.getSource());
     RankedTensorType storage = getStorageTypes(result).front();
-    call.output("target", tensor::EmptyOp::create(
-                              rewriter, op.getLoc(), storage.getShape(),
-                              storage.getElementType()));
+    call.output("target", tensor::EmptyOp::create(rewriter, op.getLoc(),
+                                                  storage.getShape(),
+                                                  storage.getElementType()));
     call.field("source", source);
     call.field("target", result);
     call.flag("scale_first", op.getScaleFirst());
@@ -198,8 +198,7 @@ struct LowerConvertBias : KernelPattern<ConvertBiasOp> {
     call.field("source", source);
     call.field("target", result);
     rewriter.replaceOpWithMultiple(
-        op,
-        {call.emit("convert_bias", runtimeSymbol(target, "convert_bias"))});
+        op, {call.emit("convert_bias", runtimeSymbol(target, "convert_bias"))});
     return success();
   }
 };
@@ -257,8 +256,8 @@ struct LowerFusedExperts : KernelPattern<FusedExpertsOp> {
   LogicalResult
   matchAndRewrite(FusedExpertsOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    const Backend *backend = BackendRegistry::get().find(
-        op.getBackend().value_or(StringRef()));
+    const Backend *backend =
+        BackendRegistry::get().find(op.getBackend().value_or(StringRef()));
     if (!backend)
       return op.emitOpError() << "expected a backend, chosen by "
                                  "wna16-select-backend, got '"

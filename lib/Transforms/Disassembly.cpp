@@ -1,4 +1,5 @@
-//===- Disassembly.cpp - Encoded tensors as their parts ---------------------===//
+//===- Disassembly.cpp - Encoded tensors as their parts
+//---------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -31,15 +32,13 @@ DisassemblyConverter::DisassemblyConverter() {
         llvm::append_range(types, getStorageTypes(type));
         return success(!types.empty());
       });
-  addSourceMaterialization(
-      [](OpBuilder &builder, RankedTensorType type, ValueRange parts,
-         Location loc) -> Value {
-        if (!isEncoded(type))
-          return {};
-        return AssembleOp::create(builder, loc, type, parts);
-      });
-  addTargetMaterialization([](OpBuilder &builder, TypeRange,
-                              ValueRange sources,
+  addSourceMaterialization([](OpBuilder &builder, RankedTensorType type,
+                              ValueRange parts, Location loc) -> Value {
+    if (!isEncoded(type))
+      return {};
+    return AssembleOp::create(builder, loc, type, parts);
+  });
+  addTargetMaterialization([](OpBuilder &builder, TypeRange, ValueRange sources,
                               Location loc) -> SmallVector<Value> {
     if (sources.size() != 1 || !isEncoded(sources.front().getType()))
       return {};
@@ -55,9 +54,10 @@ struct ConvertAssemble : OpConversionPattern<AssembleOp> {
   matchAndRewrite(AssembleOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOpWithMultiple(
-        op, {llvm::to_vector(llvm::map_range(
-                adaptor.getParts(),
-                [](ValueRange part) { return part.front(); }))});
+        op, {llvm::to_vector(
+                llvm::map_range(adaptor.getParts(), [](ValueRange part) {
+                  return part.front();
+                }))});
     return success();
   }
 };
@@ -110,9 +110,8 @@ struct ConvertSelect : OpConversionPattern<arith::SelectOp> {
     SmallVector<Value> parts;
     for (auto [left, right] :
          llvm::zip(adaptor.getTrueValue(), adaptor.getFalseValue()))
-      parts.push_back(arith::SelectOp::create(rewriter, op.getLoc(),
-                                              adaptor.getCondition().front(),
-                                              left, right));
+      parts.push_back(arith::SelectOp::create(
+          rewriter, op.getLoc(), adaptor.getCondition().front(), left, right));
     rewriter.replaceOpWithMultiple(op, {parts});
     return success();
   }
@@ -182,8 +181,8 @@ struct ConvertFunction : OpConversionPattern<func::FuncOp> {
     for (auto [i, result] : llvm::enumerate(type.getResults()))
       appendAttrs(result, op.getResultAttrDict(i), resultAttrs);
     rewriter.modifyOpInPlace(op, [&] {
-      op.setType(rewriter.getFunctionType(signature.getConvertedTypes(),
-                                          results));
+      op.setType(
+          rewriter.getFunctionType(signature.getConvertedTypes(), results));
       op.setAllArgAttrs(argAttrs);
       op.setAllResultAttrs(resultAttrs);
     });
@@ -222,9 +221,10 @@ void wna16::populateDisassemblyPatterns(const DisassemblyConverter &converter,
                                         RewritePatternSet &patterns,
                                         ConversionTarget &target) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<ConvertAssemble, ConvertDisassemble, ConvertEmpty, ConvertDim,
-               ConvertSelect, ConvertBranch, ConvertCondBranch,
-               ConvertFunction>(converter, context);
+  patterns
+      .add<ConvertAssemble, ConvertDisassemble, ConvertEmpty, ConvertDim,
+           ConvertSelect, ConvertBranch, ConvertCondBranch, ConvertFunction>(
+          converter, context);
   populateCallOpTypeConversionPattern(patterns, converter);
   populateReturnOpTypeConversionPattern(patterns, converter);
   scf::populateSCFStructuralTypeConversions(converter, patterns);

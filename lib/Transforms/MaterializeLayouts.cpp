@@ -1,4 +1,5 @@
-//===- MaterializeLayouts.cpp - Insert the preparation steps ----------------===//
+//===- MaterializeLayouts.cpp - Insert the preparation steps
+//----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -25,8 +26,8 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(OpBuilder &builder, TypedValue<RankedTensorType> weight)
-      : builder(builder), value(weight), spec(*getWeightSpec(weight.getType())) {
-  }
+      : builder(builder), value(weight),
+        spec(*getWeightSpec(weight.getType())) {}
 
   /// One step to `next`; none where nothing changes.
   template <typename OpT>

@@ -1,4 +1,5 @@
-//===- SelectBackend.cpp - Choose a backend for each layer ------------------===//
+//===- SelectBackend.cpp - Choose a backend for each layer
+//------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -88,9 +89,9 @@ private:
 
   static std::string describe(const Backend &backend,
                               const Rejection &rejection) {
-    std::string text = (backend.name() + ": " + rejection.constraint + ": " +
-                        rejection.reason)
-                           .str();
+    std::string text =
+        (backend.name() + ": " + rejection.constraint + ": " + rejection.reason)
+            .str();
     return rejection.remedy.empty() ? text : text + "; " + rejection.remedy;
   }
 
@@ -101,10 +102,11 @@ private:
       function = parent.getName().str();
     for (const Selection::Candidate &candidate : selection.candidates)
       for (const Rejection &rejection : candidate.rejections)
-        remark::missed(op.getLoc(), remark::RemarkOpts::name(rejection.constraint)
-                                        .category("wna16.backend")
-                                        .subCategory(candidate.backend->name())
-                                        .function(function))
+        remark::missed(op.getLoc(),
+                       remark::RemarkOpts::name(rejection.constraint)
+                           .category("wna16.backend")
+                           .subCategory(candidate.backend->name())
+                           .function(function))
             << remark::reason("{0}", rejection.reason)
             << remark::suggest("{0}", rejection.remedy);
     if (selection.chosen)

@@ -1,4 +1,5 @@
-//===- Target.cpp - The target of a module ----------------------------------===//
+//===- Target.cpp - The target of a module
+//----------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -39,8 +40,8 @@ TargetAttr wna16::getTarget(Operation *op) {
   if (module) {
     if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName))
       return target;
-    if (TargetAttr target = findInSystem(
-            dyn_cast_or_null<TargetSystemSpecInterface>(
+    if (TargetAttr target =
+            findInSystem(dyn_cast_or_null<TargetSystemSpecInterface>(
                 module->getAttr(DLTIDialect::kTargetSystemDescAttrName))))
       return target;
   }

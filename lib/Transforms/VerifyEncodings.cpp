@@ -1,4 +1,5 @@
-//===- VerifyEncodings.cpp - Who may carry encoded tensors ------------------===//
+//===- VerifyEncodings.cpp - Who may carry encoded tensors
+//------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -44,8 +45,7 @@ Type findEncoded(Operation *op) {
   return {};
 }
 
-struct VerifyEncodings
-    : wna16::impl::VerifyEncodingsBase<VerifyEncodings> {
+struct VerifyEncodings : wna16::impl::VerifyEncodingsBase<VerifyEncodings> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) {
       Type encoded = findEncoded(op);

@@ -92,6 +92,18 @@ def WNA16_KernelRunOp : WNA16_Op<"kernel_run",
   let hasVerifier = 1;
 }
 
+def WNA16_KernelWorkspaceOp : WNA16_Op<"kernel_workspace", [Pure]> {
+  let summary = "bytes of workspace that a kernel needs for so many tokens";
+  let description = [{
+    ```mlir
+    %bytes = wna16.kernel_workspace %p tokens(%m)
+    ```
+  }];
+  let arguments = (ins WNA16_PlanType:$plan, Index:$tokens);
+  let results = (outs Index:$bytes);
+  let assemblyFormat = "$plan `tokens` `(` $tokens `)` attr-dict";
+}
+
 } // opDocGroup
 
 #endif // WNA16_DIALECT_WNA16RUNTIMEOPS_TD

@@ -1,0 +1,97 @@
+//===- Pipelines.cpp - The passes in order
+//----------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace wna16;
+
+void wna16::buildSelectPipeline(OpPassManager &pm,
+                                const PipelineOptions &options) {
+  pm.addPass(createVerifyEncodings());
+  SelectBackendOptions select;
+  select.target = options.target;
+  select.backend = options.backend;
+  select.rules = options.rules;
+  select.explain = options.explain;
+  pm.addPass(createSelectBackend(select));
+  pm.addPass(createMaterializeLayouts());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createHoistPrepare());
+  pm.addPass(createVerifyEncodings());
+}
+
+void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
+  EmulateOptions emulate;
+  emulate.all = false;
+  pm.addPass(createEmulate(emulate));
+  pm.addPass(createDisassemble());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createVerifyDisassembled());
+  pm.addPass(createResultsToOuts());
+
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+
+  pm.addPass(createPlanWorkspace());
+  pm.addPass(createLowerToRuntime());
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createEmitEntryPoints());
+
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void wna16::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  buildSelectPipeline(pm, options);
+  buildLowerPipeline(pm, options);
+}
+
+void wna16::registerPasses() {
+  registerWNA16Passes();
+  PassPipelineRegistration<PipelineOptions>(
+      "wna16-select-pipeline",
+      "choose backends, bring weights into their layouts and hoist that into "
+      "@prepare",
+      buildSelectPipeline);
+  PassPipelineRegistration<PipelineOptions>(
+      "wna16-lower-pipeline",
+      "from there to runtime calls and entry points in the LLVM dialect",
+      buildLowerPipeline);
+  PassPipelineRegistration<PipelineOptions>(
+      "wna16-pipeline", "wna16-select-pipeline and wna16-lower-pipeline",
+      buildPipeline);
+}

@@ -1,0 +1,293 @@
+//===- PlanWorkspace.cpp - Temporary buffers in one workspace
+//---------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dialect/WNA16/IR/WNA16.h"
+#include "Transforms/Names.h"
+#include "Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace wna16 {
+#define GEN_PASS_DEF_PLANWORKSPACE
+#include "Transforms/Passes.h.inc"
+} // namespace wna16
+
+using namespace mlir;
+using namespace wna16;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+/// An extent of a function argument.
+using Extent = std::pair<unsigned, int64_t>;
+
+/// Emits size computations at one place, in terms of the extents of a
+/// function's arguments.
+class SizeBuilder {
+public:
+  using ExtentFn = std::function<Value(Extent)>;
+
+  SizeBuilder(OpBuilder builder, Location loc, ExtentFn extent)
+      : builder(builder), loc(loc), extent(std::move(extent)) {}
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  /// A copy of `value` here; null when it depends on more than extents.
+  Value rebuild(Value value) {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return {};
+    if (auto dim = dyn_cast<memref::DimOp>(def))
+      return remember(value, rebuildDim(dim));
+    if (def->getNumRegions() || !isMemoryEffectFree(def))
+      return {};
+    for (Value operand : def->getOperands())
+      if (!rebuild(operand))
+        return {};
+    return remember(value, builder.clone(*def, mapping)->getResult(0));
+  }
+
+  /// The extent of axis `axis` of a buffer.
+  Value extentOf(Value buffer, int64_t axis) {
+    auto type = cast<MemRefType>(buffer.getType());
+    if (!type.isDynamicDim(axis))
+      return constant(type.getDimSize(axis));
+    if (auto argument = dyn_cast<BlockArgument>(buffer))
+      return extent({argument.getArgNumber(), axis});
+    if (auto alloc = buffer.getDefiningOp<memref::AllocOp>())
+      return rebuild(alloc.getDynamicSizes()[type.getDynamicDimIndex(axis)]);
+    return {};
+  }
+
+  /// Bytes of an allocation, a multiple of the alignment.
+  Value bytesOf(memref::AllocOp alloc) {
+    MemRefType type = alloc.getType();
+    Value bytes = constant(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      Value size = extentOf(alloc.getResult(), axis);
+      if (!size)
+        return {};
+      bytes = arith::MulIOp::create(builder, loc, bytes, size);
+    }
+    bytes =
+        arith::AddIOp::create(builder, loc, bytes, constant(kAlignment - 1));
+    Value whole =
+        arith::DivUIOp::create(builder, loc, bytes, constant(kAlignment));
+    return arith::MulIOp::create(builder, loc, whole, constant(kAlignment));
+  }
+
+  Value add(Value a, Value b) {
+    return arith::AddIOp::create(builder, loc, a, b);
+  }
+
+  OpBuilder builder;
+
+private:
+  Value rebuildDim(memref::DimOp dim) {
+    std::optional<int64_t> axis = dim.getConstantIndex();
+    return axis ? extentOf(dim.getSource(), *axis) : Value();
+  }
+
+  Value remember(Value value, Value copy) {
+    if (copy)
+      mapping.map(value, copy);
+    return copy;
+  }
+
+  Location loc;
+  ExtentFn extent;
+  IRMapping mapping;
+};
+
+/// Gives one function its workspace.
+class Planner {
+public:
+  explicit Planner(func::FuncOp function) : function(function) {
+    Block &body = function.getBody().front();
+    for (Operation &op : body)
+      if (auto alloc = dyn_cast<memref::AllocOp>(op))
+        allocs.push_back(alloc);
+    function.walk([&](KernelRunOp run) { runs.push_back(run); });
+  }
+
+  bool isNeeded() const { return !allocs.empty() || !runs.empty(); }
+
+  LogicalResult run() {
+    if (failed(buildSizeFunction()))
+      return failure();
+    addArguments();
+    return placeBuffers();
+  }
+
+private:
+  /// @workspace_size: the buffers, and the largest scratch of a kernel.
+  LogicalResult buildSizeFunction() {
+    OpBuilder outer(function);
+    Location loc = function.getLoc();
+    Type index = outer.getIndexType();
+    auto size = func::FuncOp::create(
+        outer, loc, companionName(function.getName(), "workspace_size"),
+        outer.getFunctionType({}, {index}));
+    Block *entry = size.addEntryBlock();
+    SizeBuilder sizes(OpBuilder::atBlockBegin(entry), loc, [&](Extent extent) {
+      auto [slot, isNew] = extents.insert({extent, Value()});
+      if (isNew)
+        slot->second = entry->addArgument(index, loc);
+      return slot->second;
+    });
+    Value total = sizes.constant(0);
+    for (memref::AllocOp alloc : allocs) {
+      Value bytes = sizes.bytesOf(alloc);
+      if (!bytes)
+        return alloc.emitOpError() << "expected a size that depends on the "
+                                      "extents of the function's arguments";
+      total = sizes.add(total, bytes);
+    }
+    Value scratch = sizes.constant(0);
+    for (KernelRunOp run : runs) {
+      Value tokens = tokensOf(run, sizes);
+      if (!tokens)
+        return run.emitOpError() << "expected tokens that depend on the "
+                                    "extents of the function's arguments";
+      auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
+      if (!hasWorkspace(plan.getKind()))
+        continue;
+      Value copy = sizes.rebuild(plan.getPlan());
+      Value bytes =
+          KernelWorkspaceOp::create(sizes.builder, loc, index, copy, tokens);
+      scratch = arith::MaxSIOp::create(sizes.builder, loc, scratch, bytes);
+    }
+    func::ReturnOp::create(sizes.builder, loc, sizes.add(total, scratch));
+    // A function of the tokens has its parameter also where nothing depends on
+    // them.
+    if (extents.empty())
+      entry->addArgument(index, loc);
+    size.setType(outer.getFunctionType(entry->getArgumentTypes(), {index}));
+    SmallVector<Attribute> list;
+    for (auto &[extent, value] : extents)
+      list.push_back(outer.getI64ArrayAttr(
+          {static_cast<int64_t>(extent.first), extent.second}));
+    size->setAttr(kExtentsAttrName, outer.getArrayAttr(list));
+    function->setAttr(kWorkspaceAttrName, FlatSymbolRefAttr::get(size));
+    return success();
+  }
+
+  /// Preparation kernels have no scratch.
+  static bool hasWorkspace(StringRef kind) {
+    return kind == "experts" || kind == "linear" || kind == "route";
+  }
+
+  /// Rows of the first operand; of one expert when batched.
+  static Value tokensOf(KernelRunOp run, SizeBuilder &sizes) {
+    if (run.getInputs().empty())
+      return sizes.constant(0);
+    Value first = run.getInputs().front();
+    auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
+    int64_t axis = plan.getFields().get("batched") ? 1 : 0;
+    if (cast<MemRefType>(first.getType()).getRank() <= axis)
+      return sizes.constant(0);
+    return sizes.extentOf(first, axis);
+  }
+
+  void addArguments() {
+    OpBuilder builder(function);
+    auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+    workspace = append(bytes);
+    stream = append(LLVM::LLVMPointerType::get(builder.getContext()));
+  }
+
+  Value append(Type type) {
+    unsigned position = function.getNumArguments();
+    LogicalResult inserted = function.insertArgument(
+        position, type, DictionaryAttr::get(function.getContext()),
+        function.getLoc());
+    assert(succeeded(inserted) && "the last position is always free");
+    (void)inserted;
+    return function.getArgument(position);
+  }
+
+  /// Offsets are computed at the start, so that the rest of the workspace is
+  /// known to every kernel.
+  LogicalResult placeBuffers() {
+    Location loc = function.getLoc();
+    Block &body = function.getBody().front();
+    SizeBuilder sizes(
+        OpBuilder::atBlockBegin(&body), loc, [&](Extent extent) -> Value {
+          auto &dim = dims[extent];
+          if (!dim)
+            dim = memref::DimOp::create(startBuilder(), loc,
+                                        function.getArgument(extent.first),
+                                        extent.second);
+          return dim;
+        });
+    SmallVector<Value> offsets;
+    Value total = sizes.constant(0);
+    for (memref::AllocOp alloc : allocs) {
+      offsets.push_back(total);
+      total = sizes.add(total, sizes.bytesOf(alloc));
+    }
+    Value all = memref::DimOp::create(sizes.builder, loc, workspace, 0);
+    Value rest = arith::SubIOp::create(sizes.builder, loc, all, total);
+    Value scratch = memref::ViewOp::create(
+        sizes.builder, loc, cast<MemRefType>(workspace.getType()), workspace,
+        total, rest);
+    for (auto [alloc, offset] : llvm::zip(allocs, offsets)) {
+      OpBuilder builder(alloc);
+      Value view =
+          memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(),
+                                 workspace, offset, alloc.getDynamicSizes());
+      alloc.replaceAllUsesWith(view);
+      alloc.erase();
+    }
+    for (KernelRunOp run : runs) {
+      run.getWorkspaceMutable().assign(scratch);
+      run.getStreamMutable().assign(stream);
+    }
+    return success();
+  }
+
+  OpBuilder startBuilder() {
+    return OpBuilder::atBlockBegin(&function.getBody().front());
+  }
+
+  func::FuncOp function;
+  SmallVector<memref::AllocOp> allocs;
+  SmallVector<KernelRunOp> runs;
+  llvm::MapVector<Extent, Value> extents;
+  llvm::MapVector<Extent, Value> dims;
+  Value workspace, stream;
+};
+
+struct PlanWorkspace : wna16::impl::PlanWorkspaceBase<PlanWorkspace> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.isPublic() && !function.isExternal())
+        functions.push_back(function);
+    for (func::FuncOp function : functions) {
+      Planner planner(function);
+      if (planner.isNeeded() && failed(planner.run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
