@@ -19,7 +19,7 @@
 #include "Layout/WeightSpec.h"
 #include "Runtime/wna16.h"
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +28,9 @@ namespace wna16 {
 /// One stacked tensor and the file tensors it is made of. In `pattern`,
 /// "{expert}" stands for 0 .. experts-1 and becomes a new leading dimension;
 /// "{a,b}" stands for two names whose tensors are joined along `concat` (an
-/// axis of the file tensor). Without braces it is one tensor as it lies.
+/// axis of the file tensor). Without braces it is one tensor as it lies. Where
+/// `storageOf` has a leading extent of experts, `shape` has it too: 1 for what
+/// is not per expert, whose file tensor lacks it.
 struct TensorPattern {
   std::string pattern;
   int64_t experts = 0; ///< 0: the pattern has no "{expert}"
@@ -53,14 +55,16 @@ struct WeightSource {
 struct ExpertsSource {
   WeightSource w13;
   WeightSource w2;
-  std::optional<TensorPattern> bias13; ///< [E, halves * N], gate then up
-  std::optional<TensorPattern> bias2;  ///< [E, K]
+  /// [E, halves * N] in the order of w13's rows: gate then up, or in turn where
+  /// w13's layout interleaves them.
+  std::optional<TensorPattern> bias13;
+  std::optional<TensorPattern> bias2; ///< [E, K]
 };
 
 struct RouterSource {
   WeightSource weight;                     ///< input K, output E
-  std::optional<TensorPattern> bias;       ///< added to the logits
-  std::optional<TensorPattern> correction; ///< added for the choice only
+  std::optional<TensorPattern> bias;       ///< [E], added to the logits
+  std::optional<TensorPattern> correction; ///< [E], added for the choice only
   wna16_scoring scoring = WNA16_SOFTMAX;
   int64_t topK = 1;
   bool renormalize = false;
@@ -124,13 +128,19 @@ public:
   const std::vector<Finding> &findings() const { return audited; }
   const SafeTensors &tensors() const { return files; }
 
-  /// Fills `out` with the stacked tensor (shape and type of `pattern`), experts
-  /// [begin, end) only; `out` is the address of expert 0.
+  /// Fills `out` with the stacked tensor (shape and type of `pattern`), leading
+  /// extents [begin, end) only; `out` is the address of the first of all.
   Failure read(const TensorPattern &pattern, void *out, int64_t begin,
                int64_t end) const;
+  /// All of it.
+  Failure read(const TensorPattern &pattern, void *out) const;
 
 private:
   friend class CheckpointReader;
+  Failure readStacked(const TensorPattern &pattern,
+                      const std::vector<std::string> &names, int64_t stride,
+                      uint8_t *out, int64_t begin, int64_t end) const;
+
   std::string path;
   std::string type;
   std::string quantMethod;

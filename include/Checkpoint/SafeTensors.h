@@ -46,9 +46,7 @@ public:
   const std::map<std::string, TensorView> &all() const { return tensors; }
   /// Tensors of element types that are legal in a file but not usable here
   /// ("F8_E4M3", ...): name and type.
-  const std::map<std::string, std::string> &foreign() const {
-    return unusable;
-  }
+  const std::map<std::string, std::string> &foreign() const { return unusable; }
   /// `__metadata__` of all files; the first file wins.
   const std::map<std::string, std::string> &metadata() const { return meta; }
 

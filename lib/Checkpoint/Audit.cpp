@@ -1,0 +1,166 @@
+//===- Audit.cpp - What a checkpoint really holds -------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Audit.h"
+
+#include "Format.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace wna16;
+
+namespace {
+
+float halfToFloat(uint16_t bits) {
+  int exponent = bits >> 10 & 31;
+  int mantissa = bits & 1023;
+  double sign = bits >> 15 ? -1.0 : 1.0;
+  if (exponent == 31)
+    return mantissa ? NAN : static_cast<float>(sign * INFINITY);
+  if (exponent == 0)
+    return static_cast<float>(sign * std::ldexp(mantissa, -24));
+  return static_cast<float>(sign * std::ldexp(mantissa + 1024, exponent - 25));
+}
+
+float valueAt(const TensorView &view, int64_t i) {
+  if (view.type == ScalarType::F32)
+    return elementAt<float>(view, i);
+  uint16_t bits = elementAt<uint16_t>(view, i);
+  if (view.type == ScalarType::F16)
+    return halfToFloat(bits);
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+/// What may be wrong with a scale.
+enum Oddity { kZero, kNegative, kNaN, kInfinite, kNumOddities };
+const char *const kOddityNames[] = {"zero", "negative", "NaN", "infinite"};
+
+std::optional<Oddity> oddityOf(float scale) {
+  if (std::isnan(scale))
+    return kNaN;
+  if (std::isinf(scale))
+    return kInfinite;
+  if (scale == 0.0F)
+    return kZero;
+  if (scale < 0.0F)
+    return kNegative;
+  return std::nullopt;
+}
+
+void auditScales(const std::string &tensor, const TensorView &view,
+                 std::vector<Finding> &findings) {
+  int64_t count[kNumOddities] = {};
+  int64_t first[kNumOddities] = {};
+  int64_t elements = view.bytes / sizeOf(view.type);
+  for (int64_t i = 0; i < elements; ++i)
+    if (std::optional<Oddity> oddity = oddityOf(valueAt(view, i)))
+      if (count[*oddity]++ == 0)
+        first[*oddity] = i;
+  for (int kind = 0; kind < kNumOddities; ++kind)
+    if (count[kind] != 0)
+      findings.push_back({true, tensor,
+                          std::to_string(count[kind]) + " of " +
+                              std::to_string(elements) + " scales are " +
+                              kOddityNames[kind] + ", the first is number " +
+                              std::to_string(first[kind])});
+}
+
+/// Counts the values of packed fields.
+std::vector<int64_t> histogram(const TensorView &view, int bits) {
+  std::vector<int64_t> counts(size_t(1) << bits);
+  uint32_t mask = (uint32_t(1) << bits) - 1;
+  for (int64_t i = 0; i < view.bytes / 4; ++i) {
+    uint32_t word = elementAt<uint32_t>(view, i);
+    for (int shift = 0; shift < 32; shift += bits)
+      ++counts[word >> shift & mask];
+  }
+  return counts;
+}
+
+/// Symmetric GPTQ: zero points are not used, but tell what the writer meant.
+void auditUnusedZeros(const std::string &tensor, const TensorView &view,
+                      const WeightSource &source,
+                      std::vector<Finding> &findings) {
+  int bits = source.spec.bits();
+  int64_t middle = int64_t(1) << (bits - 1);
+  bool plain = source.format.find("v2") != std::string::npos;
+  int64_t expected = plain ? middle : middle - 1;
+  if (view.type != ScalarType::I32)
+    return;
+  std::vector<int64_t> counts = histogram(view, bits);
+  for (int64_t value = 0; value < int64_t(counts.size()); ++value)
+    if (value != expected && counts[size_t(value)] != 0) {
+      findings.push_back(
+          {true, tensor,
+           "stored zero points are " + std::to_string(value) + ", not " +
+               std::to_string(expected) +
+               "; they are not used: symmetric weights have the zero point " +
+               std::to_string(middle)});
+      return;
+    }
+}
+
+/// Asymmetric GPTQ v1: a stored value of all ones is a zero point of 0, or was
+/// borrowed from by a writer that subtracts from whole words.
+void auditWrappedZeros(const std::string &tensor, const TensorView &view,
+                       const WeightSpec &spec, std::vector<Finding> &findings) {
+  std::vector<int64_t> counts = histogram(view, spec.bits());
+  if (counts.back() != 0)
+    findings.push_back(
+        {false, tensor,
+         std::to_string(counts.back()) +
+             " zero points wrapped around when one was subtracted; if the "
+             "writer subtracted from whole words, their neighbours are off by "
+             "one"});
+}
+
+void auditWeight(const SafeTensors &files, const WeightSource &source,
+                 std::vector<Finding> &findings) {
+  const WeightSpec &spec = source.spec;
+  if (spec.code == CodeType::Dense)
+    return;
+  for (const TensorPattern &part : source.parts) {
+    bool scales = part.pattern.rfind("scale") != std::string::npos &&
+                  part.type == spec.scale;
+    bool zeros = spec.zeros == ZeroPoints::MinusOne &&
+                 part.pattern.rfind(".qzeros") != std::string::npos;
+    for (const std::string &name : part.names()) {
+      if (scales)
+        auditScales(name, *files.find(name), findings);
+      if (zeros)
+        auditWrappedZeros(name, *files.find(name), spec, findings);
+    }
+  }
+  if (spec.zeros != ZeroPoints::None)
+    return;
+  for (std::string name : source.parts[0].names()) {
+    size_t dot = name.rfind('.');
+    name = name.substr(0, dot) + ".qzeros";
+    if (const TensorView *view = files.find(name))
+      auditUnusedZeros(name, *view, source, findings);
+  }
+}
+
+} // namespace
+
+void wna16::auditLayer(const SafeTensors &files, const MoELayer &layer,
+                       std::vector<Finding> &findings) {
+  auditWeight(files, layer.router.weight, findings);
+  auditWeight(files, layer.experts.w13, findings);
+  auditWeight(files, layer.experts.w2, findings);
+  if (layer.shared) {
+    auditWeight(files, layer.shared->w13, findings);
+    auditWeight(files, layer.shared->w2, findings);
+  }
+  if (layer.sharedGate)
+    auditWeight(files, *layer.sharedGate, findings);
+}

@@ -1,0 +1,402 @@
+//===- Weights.cpp - From module names to a described weight --------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Weights.h"
+
+#include "Routing.h"
+
+#include "Layout/Catalogue.h"
+
+#include <algorithm>
+
+using namespace wna16;
+
+namespace {
+
+/// The pattern with every "{a,b}" replaced by "a".
+std::string firstAlternative(const std::string &pattern) {
+  size_t comma = pattern.find(',');
+  if (comma == std::string::npos)
+    return pattern;
+  size_t open = pattern.rfind('{', comma);
+  size_t close = pattern.find('}', comma);
+  return pattern.substr(0, open) + pattern.substr(open + 1, comma - open - 1) +
+         pattern.substr(close + 1);
+}
+
+std::vector<std::string> expand(const std::string &pattern, int64_t experts) {
+  TensorPattern names;
+  names.pattern = pattern;
+  names.experts = experts;
+  return names.names();
+}
+
+bool isFloat(ScalarType type) {
+  return type == ScalarType::F16 || type == ScalarType::BF16 ||
+         type == ScalarType::F32;
+}
+
+bool isPackedModule(const SafeTensors &files, const std::string &module) {
+  for (const Format *format : allFormats())
+    if (files.find(module + "." + format->parts[0].suffix))
+      return true;
+  return false;
+}
+
+std::string described(const std::optional<Scheme> &scheme) {
+  if (!scheme)
+    return "dense";
+  return std::to_string(scheme->bits) + " bits with group size " +
+         std::to_string(scheme->group) +
+         (scheme->symmetric ? "" : ", asymmetric") +
+         (scheme->actOrder ? ", act-order" : "");
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What is stored, and what the configuration says
+//===----------------------------------------------------------------------===//
+
+/// All modules of a weight must be stored alike.
+Result<bool>
+WeightReader::isPacked(const std::vector<std::string> &modules) const {
+  std::vector<std::string> packed, dense;
+  for (const std::string &module : modules) {
+    if (isPackedModule(files, module))
+      packed.push_back(module);
+    else if (files.find(module + ".weight"))
+      dense.push_back(module);
+    else if (auto view = require(files, module + ".weight"); !view)
+      return fail(view.message() + ", and no packed form of it");
+  }
+  if (packed.empty() || dense.empty())
+    return dense.empty();
+  const auto &odd = packed.size() < dense.size() ? packed : dense;
+  const auto &rest = packed.size() < dense.size() ? dense : packed;
+  std::string list;
+  for (size_t i = 0; i < odd.size() && i < 4; ++i)
+    list += (i ? ", " : "") + odd[i];
+  if (odd.size() > 4)
+    list += ", ...";
+  bool oddPacked = &odd == &packed;
+  return fail(std::to_string(odd.size()) + " of " +
+              std::to_string(modules.size()) + " modules are " +
+              (oddPacked ? "packed" : "dense") + " (" + list +
+              "), the others, as " + rest[0] + ", are " +
+              (oddPacked ? "dense" : "packed"));
+}
+
+/// Experts cannot be told to be different.
+Failure
+WeightReader::checkVerdicts(const std::vector<std::string> &modules) const {
+  if (!quantization.format)
+    return ok();
+  std::optional<Scheme> first = quantization.schemeOf(modules[0]);
+  for (const std::string &module : modules) {
+    std::optional<Scheme> scheme = quantization.schemeOf(module);
+    if (scheme.has_value() != first.has_value() ||
+        (scheme && !(*scheme == *first)))
+      return fail("the configuration wants " + modules[0] + " " +
+                  described(first) + " but " + module + " " +
+                  described(scheme));
+  }
+  return ok();
+}
+
+Result<Scheme>
+WeightReader::commonScheme(const std::vector<std::string> &modules) const {
+  if (!quantization.format)
+    return fail("module " + modules[0] +
+                " is packed, but there is no quantization_config");
+  std::string codes = modules[0] + "." + quantization.format->parts[0].suffix;
+  if (!files.find(codes))
+    return fail("module " + modules[0] + " is packed, but not as " +
+                quantization.format->name + ": missing tensor " + codes);
+  std::optional<Scheme> scheme = quantization.schemeOf(modules[0]);
+  if (!scheme)
+    return fail("module " + modules[0] +
+                " is packed, but the configuration keeps it dense");
+  if (!scheme->refusal.empty())
+    return fail("module " + modules[0] + ": " + scheme->refusal);
+  return *scheme;
+}
+
+Result<WeightSource> WeightReader::read(const WeightNames &names) {
+  if (names.fused) {
+    for (const char *suffix : {"", ".weight"})
+      if (files.find(names.pattern + suffix))
+        return readFused(names, names.pattern + suffix);
+    return fail("expected the fused experts " + names.pattern +
+                " to be dense; packed ones are supported expert by expert");
+  }
+  std::vector<std::string> modules = expand(names.pattern, names.experts);
+  Result<bool> packed = isPacked(modules);
+  if (!packed)
+    return packed.takeFailure();
+  if (Failure failure = checkVerdicts(modules))
+    return failure;
+  return *packed ? readPacked(names, modules) : readDense(names, modules);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// Checks every file tensor of a stacked one and takes them into account.
+Result<TensorPattern> WeightReader::makePattern(const WeightNames &names,
+                                                const std::string &suffix,
+                                                int64_t concat, ScalarType type,
+                                                std::vector<int64_t> shape) {
+  TensorPattern result;
+  bool joined = names.halves == 2 && !names.fused && concat >= 0;
+  result.pattern =
+      (joined ? names.pattern : firstAlternative(names.pattern)) + suffix;
+  result.experts = names.experts;
+  result.concat = joined ? concat : -1;
+  result.type = type;
+  result.shape = std::move(shape);
+
+  std::vector<int64_t> expected(result.shape.begin() + 1, result.shape.end());
+  if (joined)
+    expected[static_cast<size_t>(concat)] /= names.halves;
+  for (const std::string &tensor : result.names()) {
+    Result<const TensorView *> view = require(files, tensor);
+    if (!view)
+      return view.takeFailure();
+    if ((*view)->type != type || (*view)->shape != expected)
+      return fail("tensor " + tensor + ": expected " + std::string(name(type)) +
+                  " " + shapeText(expected) + ", got " +
+                  std::string(name((*view)->type)) + " " +
+                  shapeText((*view)->shape));
+    usedTensors.insert(tensor);
+  }
+  return result;
+}
+
+Result<WeightSource>
+WeightReader::readPacked(const WeightNames &names,
+                         const std::vector<std::string> &modules) {
+  Result<Scheme> scheme = commonScheme(modules);
+  if (!scheme)
+    return scheme.takeFailure();
+  const Format &format = *quantization.format;
+  WeightSource source;
+  WeightSpec &spec = source.spec;
+  spec.layout = findLayout(format.layout);
+  spec.experts = std::max<int64_t>(names.experts, 1);
+  spec.halves = names.halves;
+  spec.group = scheme->group;
+  spec.element = element;
+  bool four = scheme->bits == 4;
+  if (scheme->symmetric)
+    spec.code = four ? CodeType::U4B8 : CodeType::U8B128;
+  else
+    spec.code = four ? CodeType::U4 : CodeType::U8;
+  spec.zeros = scheme->symmetric ? ZeroPoints::None : scheme->zeros;
+  auto scales =
+      require(files, modules[0] + "." + format.suffixOf(Part::Scales));
+  if (!scales)
+    return scales.takeFailure();
+  if (!isFloat((*scales)->type))
+    return fail("tensor " + modules[0] + "." + format.suffixOf(Part::Scales) +
+                ": expected f16, bf16 or f32, got " +
+                std::string(name((*scales)->type)));
+  spec.scale = (*scales)->type;
+  if (Failure failure = format.describe(files, modules, *scheme, spec))
+    return failure;
+
+  Result<std::vector<StoredPart>> storage = storageOf(spec);
+  if (!storage)
+    return fail("modules " + names.pattern + ": " + storage.message());
+  for (const StoredPart &part : *storage) {
+    auto row = std::find_if(
+        format.parts.begin(), format.parts.end(),
+        [&](const PartSuffix &entry) { return entry.part == part.part; });
+    if (row == format.parts.end())
+      return fail("modules " + names.pattern + ": " + format.name +
+                  " has no tensor of " + std::string(name(part.part)));
+    Result<TensorPattern> pattern =
+        makePattern(names, "." + std::string(row->suffix), row->concat,
+                    part.type, part.shape);
+    if (!pattern)
+      return pattern.takeFailure();
+    source.parts.push_back(std::move(*pattern));
+  }
+  for (const std::string &module : modules)
+    for (const char *suffix : format.checks)
+      if (files.find(module + "." + suffix))
+        usedTensors.insert(module + "." + suffix);
+  source.format = quantization.variant +
+                  (scheme->symmetric ? ", symmetric" : ", asymmetric") +
+                  (spec.actOrder == ActOrder::Index ? ", act-order" : "");
+  return source;
+}
+
+Result<WeightSource>
+WeightReader::readDense(const WeightNames &names,
+                        const std::vector<std::string> &modules) {
+  const TensorView &first = *files.find(modules[0] + ".weight");
+  if (first.shape.size() != 2 || !isFloat(first.type))
+    return fail("tensor " + modules[0] +
+                ".weight: expected a matrix of f16, bf16 or f32, got " +
+                std::string(name(first.type)) + " " + shapeText(first.shape));
+  // Only compressed-tensors lists every linear that stays dense; a router need
+  // not be one.
+  bool linear = names.halves == 2 || names.toHidden;
+  if (linear && quantization.format == &kCompressedTensors &&
+      quantization.schemeOf(modules[0]))
+    findings.push_back({false, modules[0] + ".weight",
+                        "dense, although the configuration does not ignore "
+                        "it"});
+  WeightSource source;
+  WeightSpec &spec = source.spec;
+  spec.layout = findLayout("dense");
+  spec.element = first.type;
+  spec.experts = std::max<int64_t>(names.experts, 1);
+  spec.halves = names.halves;
+  spec.output = first.shape[0];
+  spec.input = first.shape[1];
+  source.format = "dense " + std::string(name(first.type));
+  Result<std::vector<StoredPart>> storage = storageOf(spec);
+  if (!storage)
+    return fail("modules " + names.pattern + ": " + storage.message());
+  Result<TensorPattern> pattern =
+      makePattern(names, ".weight", 0, first.type, storage->front().shape);
+  if (!pattern)
+    return pattern.takeFailure();
+  source.parts.push_back(std::move(*pattern));
+  return source;
+}
+
+//===----------------------------------------------------------------------===//
+// Fused tensors
+//===----------------------------------------------------------------------===//
+
+/// Finds the extents of a fused tensor. [E, out, in] is what layouts hold;
+/// which of the two it is follows from the hidden size.
+Failure WeightReader::orient(const WeightNames &names,
+                             const std::string &tensor, const TensorView &view,
+                             WeightSpec &spec) const {
+  size_t rank = view.shape.size();
+  if (rank < 2 || rank > 3 || !isFloat(view.type))
+    return fail("tensor " + tensor +
+                ": expected [experts, out, in] of f16, bf16 or f32, got " +
+                std::string(name(view.type)) + " " + shapeText(view.shape));
+  int64_t rows = view.shape[rank - 2];
+  int64_t columns = view.shape[rank - 1];
+  bool straight = (names.toHidden ? rows : columns) == hidden;
+  bool transposed = (names.toHidden ? columns : rows) == hidden;
+  if (straight && transposed)
+    straight = !storesTransposed(config.modelType());
+  if (!straight)
+    return fail("tensor " + tensor + " " + shapeText(view.shape) +
+                (transposed ? " is stored [experts, in, out]; only [experts, "
+                              "out, in] is supported"
+                            : " does not fit the hidden size " +
+                                  std::to_string(hidden)));
+  if (rows % names.halves != 0)
+    return fail("tensor " + tensor + " " + shapeText(view.shape) +
+                ": expected rows of gate and up");
+  spec.experts = rank == 3 ? view.shape[0] : 1;
+  spec.output = rows / names.halves;
+  spec.input = columns;
+  return ok();
+}
+
+Result<WeightSource> WeightReader::readFused(const WeightNames &names,
+                                             const std::string &tensor) {
+  const TensorView &view = *files.find(tensor);
+  WeightSource source;
+  WeightSpec &spec = source.spec;
+  if (Failure failure = orient(names, tensor, view, spec))
+    return failure;
+  bool interleaved = names.halves == 2 && storesInterleaved(config.modelType());
+  spec.layout = findLayout(interleaved ? "interleaved" : "dense");
+  if (!spec.layout)
+    return fail("tensor " + tensor +
+                ": gate and up rows in turn are not supported");
+  spec.element = view.type;
+  spec.halves = names.halves;
+  Result<std::vector<StoredPart>> storage = storageOf(spec);
+  if (!storage)
+    return fail("tensor " + tensor + ": " + storage.message());
+  int64_t elements = 1;
+  for (int64_t extent : view.shape)
+    elements *= extent;
+  if (storage->front().elements() != elements)
+    return fail("tensor " + tensor + ": expected " +
+                shapeText(storage->front().shape) + ", got " +
+                shapeText(view.shape));
+  TensorPattern pattern;
+  pattern.pattern = tensor;
+  pattern.type = view.type;
+  pattern.shape = storage->front().shape;
+  usedTensors.insert(tensor);
+  source.format = "dense " + std::string(name(view.type));
+  source.parts.push_back(std::move(pattern));
+  return source;
+}
+
+//===----------------------------------------------------------------------===//
+// Biases and vectors
+//===----------------------------------------------------------------------===//
+
+Result<std::optional<TensorPattern>>
+WeightReader::readBias(const WeightNames &names, const WeightSpec &spec) {
+  std::string suffix = names.fused ? "_bias" : ".bias";
+  std::vector<std::string> modules = expand(names.pattern, names.experts);
+  const TensorView *first = nullptr;
+  for (const std::string &module : modules)
+    if (!first)
+      first = files.find(module + suffix);
+  if (!first)
+    return std::optional<TensorPattern>();
+  if (!isFloat(first->type))
+    return fail("biases of " + names.pattern +
+                ": expected f16, bf16 or f32, got " +
+                std::string(name(first->type)));
+  std::vector<int64_t> shape = {spec.experts, spec.rows()};
+  if (!names.fused) {
+    Result<TensorPattern> pattern =
+        makePattern(names, suffix, 0, first->type, shape);
+    if (!pattern)
+      return pattern.takeFailure();
+    return std::optional(std::move(*pattern));
+  }
+  if (first->shape != shape)
+    return fail("tensor " + names.pattern + suffix + ": expected " +
+                shapeText(shape) + ", got " + shapeText(first->shape));
+  usedTensors.insert(names.pattern + suffix);
+  TensorPattern pattern;
+  pattern.pattern = names.pattern + suffix;
+  pattern.type = first->type;
+  pattern.shape = shape;
+  return std::optional(std::move(pattern));
+}
+
+Result<TensorPattern> WeightReader::readVector(const std::string &tensor,
+                                               int64_t size) {
+  Result<const TensorView *> view = require(files, tensor);
+  if (!view)
+    return view.takeFailure();
+  int64_t elements = 1;
+  for (int64_t extent : (*view)->shape)
+    elements *= extent; // the file was checked to fit 63 bits
+  if (!isFloat((*view)->type) || elements != size || (*view)->shape.size() > 2)
+    return fail("tensor " + tensor + ": expected " + std::to_string(size) +
+                " elements of f16, bf16 or f32, got " +
+                std::string(name((*view)->type)) + " " +
+                shapeText((*view)->shape));
+  usedTensors.insert(tensor);
+  TensorPattern pattern;
+  pattern.pattern = tensor;
+  pattern.type = (*view)->type;
+  pattern.shape = {size};
+  return pattern;
+}
