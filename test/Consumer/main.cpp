@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parses an encoded type with the dialect library and asks the runtime for its
-// version.
+// Parses an encoded type with the dialect library, asks the runtime for its
+// version and the checkpoint reader for a folder that is not there.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Checkpoint/Checkpoint.h"
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Runtime/wna16.h"
 
@@ -30,5 +31,7 @@ int main() {
   llvm::outs() << "type: " << type << "\n"
                << "runtime ABI: " << wna16_abi_version()
                << ", built against: " << WNA16_ABI_VERSION << "\n";
+  auto checkpoint = wna16::Checkpoint::open("absent-folder");
+  llvm::outs() << "checkpoint: " << checkpoint.message() << "\n";
   return 0;
 }
