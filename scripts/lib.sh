@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Shared by the scripts: where things are, what must be installed, how to build.
 # Source it; it changes into the repository.
 
