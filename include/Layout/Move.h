@@ -75,11 +75,19 @@ public:
   void decode(int64_t expert, int64_t row, float *out) const;
 
 private:
+  /// One stored part: expert 0, bytes between experts, offsets of its axes.
+  struct Stored {
+    const uint8_t *data = nullptr;
+    int64_t expertBytes = 0;
+    const int64_t *inner = nullptr; ///< by input (codes) or group (sides)
+    const int64_t *row = nullptr;
+  };
+
+  float valueOf(uint32_t code, int zero) const;
+
   WeightSpec spec;
-  WeightBuffers buffers;
-  const int64_t *inputOffset = nullptr;
-  const int64_t *rowOffset = nullptr;
-  const int64_t *sideOffset = nullptr;
+  Stored codes, scales, zeros;
+  const int32_t *groupIndex = nullptr;
 };
 
 /// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)

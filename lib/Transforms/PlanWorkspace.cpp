@@ -228,16 +228,14 @@ private:
   /// known to every kernel.
   LogicalResult placeBuffers() {
     Location loc = function.getLoc();
-    Block &body = function.getBody().front();
-    SizeBuilder sizes(
-        OpBuilder::atBlockBegin(&body), loc, [&](Extent extent) -> Value {
-          auto &dim = dims[extent];
-          if (!dim)
-            dim = memref::DimOp::create(startBuilder(), loc,
-                                        function.getArgument(extent.first),
-                                        extent.second);
-          return dim;
-        });
+    OpBuilder start = OpBuilder::atBlockBegin(&function.getBody().front());
+    SizeBuilder sizes(start, loc, [&](Extent extent) -> Value {
+      auto &dim = dims[extent];
+      if (!dim)
+        dim = memref::DimOp::create(
+            start, loc, function.getArgument(extent.first), extent.second);
+      return dim;
+    });
     SmallVector<Value> offsets;
     Value total = sizes.constant(0);
     for (memref::AllocOp alloc : allocs) {
@@ -262,10 +260,6 @@ private:
       run.getStreamMutable().assign(stream);
     }
     return success();
-  }
-
-  OpBuilder startBuilder() {
-    return OpBuilder::atBlockBegin(&function.getBody().front());
   }
 
   func::FuncOp function;

@@ -1,0 +1,69 @@
+//===- BitOrder.h - Layouts as permutations of address bits
+//-----------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// The notation: bits of the logical coordinates in the order in which they
+// count up the address, lowest first. k is the input, n the output, s the half
+// (u = 1 - s), g the group. A capital letter is the rest of that axis, of any
+// radix; "|" only groups what belongs together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LAYOUT_BITORDER_H
+#define WNA16_LAYOUT_BITORDER_H
+
+#include "Layout/Result.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wna16 {
+
+enum class Axis : uint8_t { Input = 0, Output = 1, Half = 2, Group = 3 };
+constexpr int kNumAxes = 4;
+
+class BitOrder {
+public:
+  /// One bit of a coordinate; an inverted one counts 1 - bit.
+  struct Bit {
+    Axis axis;
+    uint8_t index;
+    bool inverted;
+    bool operator==(const Bit &other) const {
+      return axis == other.axis && index == other.index &&
+             inverted == other.inverted;
+    }
+  };
+
+  /// Parses the notation. Each axis lists its bits 0 .. n-1 once, in any order;
+  /// a rest comes after all bits.
+  static Result<BitOrder> parse(std::string_view text);
+  /// The notation, as parsed.
+  const std::string &str() const { return text; }
+
+  const std::vector<Bit> &bits() const { return low; }
+  const std::vector<Axis> &rests() const { return rest; }
+  /// 2 to the number of listed bits: codes of a tile.
+  int64_t tileSize() const { return int64_t(1) << low.size(); }
+  /// Extent of the tile along an axis: extents that have no rest must equal
+  /// it, others be a multiple.
+  int64_t tileExtent(Axis axis) const;
+  bool names(Axis axis) const;
+
+private:
+  std::string text;
+  std::vector<Bit> low;
+  std::vector<Axis> rest;
+};
+
+} // namespace wna16
+
+#endif // WNA16_LAYOUT_BITORDER_H

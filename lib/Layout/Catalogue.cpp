@@ -1,0 +1,420 @@
+//===- Catalogue.cpp - Every storage layout, as data
+//------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Catalogue.h"
+
+#include <algorithm>
+
+using namespace wna16;
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+static constexpr std::string_view kS64 = "n3 n4 n5 n0 n1 n2 | N G";
+static constexpr std::string_view kS32 = "n0 n3 n4 n1 n2 | N G";
+static constexpr std::string_view kS32Bias = "n0 n3 n4 n1 n2 | N";
+static constexpr std::string_view kMma4 =
+    "k3 n3 k0 | n4 n5 k1 k2 n0 n1 n2 | N K";
+static constexpr std::string_view kMma8 =
+    "k3 k0 | n3 n4 n5 k1 k2 n0 n1 n2 | N K";
+
+const std::vector<LayoutEntry> &wna16::allLayouts() {
+  using C = CodeShape;
+  using S = SideShape;
+  static const std::vector<LayoutEntry> table = {
+      {0,           "dense", "floats, output axis first",
+       "",          "",      "",
+       "",          "",      "",
+       "",          "",      "N",
+       C::Elements, S::None, S::None,
+       0,           0,       false,
+       false,       {},      {}},
+      {1,
+       "interleaved",
+       "rows of gate and up alternate",
+       "K | s | N",
+       "K | s | N",
+       "",
+       "G | s | N",
+       "G | s | N",
+       "",
+       "n0 n1 n2 | G | N",
+       "n0 n1 | G | N",
+       "s | N",
+       C::RowWords,
+       S::RowMajor,
+       S::None,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+      {2,
+       "gptq",
+       "GPTQ v1 and v2: packed along the input",
+       "k0 k1 k2 | N | K",
+       "k0 k1 | N | K",
+       "",
+       "N | G",
+       "N | G",
+       "",
+       "N | G",
+       "N | G",
+       "N",
+       C::PackedInput,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       true,
+       {},
+       {}},
+      {3,
+       "awq",
+       "AWQ gemm: packed along the output",
+       "n1 n2 n0 | N | K",
+       "n1 n0 | N | K",
+       "",
+       "N | G",
+       "N | G",
+       "",
+       "n1 n2 n0 | N | G",
+       "n1 n0 | N | G",
+       "N",
+       C::PackedOutput,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+      {4,
+       "compressed_tensors",
+       "pack-quantized: rows of 32-bit words",
+       "K | N",
+       "K | N",
+       "",
+       "G | N",
+       "G | N",
+       "",
+       "n0 n1 n2 | G | N",
+       "n0 n1 | G | N",
+       "N",
+       C::RowWords,
+       S::RowMajor,
+       S::RowMajor,
+       0,
+       0,
+       false,
+       true,
+       {},
+       {}},
+      {5,
+       "marlin",
+       "Marlin, 16-bit activations",
+       kMma4,
+       kMma8,
+       "",
+       kS64,
+       kS32,
+       "",
+       "n4 n5 n3 | n0 n1 n2 | N G",
+       "n4 n3 | n5 n0 n1 n2 | N G",
+       kS32Bias,
+       C::Tiles16,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       true,
+       {},
+       {}},
+      {6,
+       "marlin_a8",
+       "Marlin, 8-bit activations",
+       "k4 k0 k1 | n3 n4 k2 k3 n0 n1 n2 | N K",
+       "k0 k1 | k4 n3 n4 k2 k3 n0 n1 n2 | N K",
+       "",
+       kS32,
+       kS32,
+       "",
+       kS64,
+       kS64,
+       kS32Bias,
+       C::Tiles16,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+      {7,
+       "humming_mma",
+       "Humming, mma kernels",
+       kMma4,
+       kMma8,
+       "",
+       kS64,
+       kS32,
+       "",
+       kS64,
+       kS64,
+       kS32Bias,
+       C::Tiles16,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+      {8,
+       "humming_wgmma",
+       "Humming, wgmma kernels",
+       "n3 k3 k0 | n4 n5 k1 k2 n0 n1 n2 | N K",
+       "n3 k0 | k3 n4 n5 k1 k2 n0 n1 n2 | N K",
+       "",
+       kS64,
+       kS32,
+       "",
+       kS64,
+       kS64,
+       kS32Bias,
+       C::Tiles16,
+       S::GroupMajor,
+       S::GroupMajor,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+      {9,
+       "cpu_blocked",
+       "blocks of 32 outputs, with their sums",
+       "n3 k0 k1 n0 n1 n2 n4 * | K N",
+       "",
+       "",
+       "n0 n1 n2 n3 n4 | G N",
+       "n0 n1 n2 n3 n4 | G N",
+       "",
+       "n0 n1 n2 n3 n4 | G N",
+       "",
+       "N",
+       C::Blocks32,
+       S::Blocks32,
+       S::Blocks32,
+       128,
+       8,
+       true,
+       false,
+       ScalarType::F32,
+       {}},
+      {10,
+       "trtllm",
+       "FlashInfer TRT-LLM MXINT4",
+       "k0 k1 k2 k3 k4 k5 k6 k7 | n2 n3 n4 n0 n1 N | K",
+       "",
+       "k0 k1 k2 k3 k4 k5 k6 k7 | n1 n2 n3 u n0 N | K",
+       "g0 g1 n5 n6 n2 n3 n4 n0 n1 | G N",
+       "g0 g1 n5 n6 n2 n3 n4 n0 n1 | G N",
+       "g0 g1 n4 n5 n1 n2 n3 u n0 | G N",
+       "",
+       "",
+       "N",
+       C::Planes256,
+       S::Flat128x4,
+       S::None,
+       0,
+       0,
+       false,
+       false,
+       ScalarType::BF16,
+       32},
+      {11,          "xpu",       "XPU: rows of bytes",
+       "K | N",     "K | N",     "",
+       "G | N",     "G | N",     "",
+       "",          "",          "N",
+       C::RowBytes, S::RowMajor, S::None,
+       0,           0,           false,
+       false,       {},          {}},
+      {12,
+       "otf",
+       "on-the-fly: rows of bytes, zero points in pairs of rows",
+       "K | N",
+       "K | N",
+       "",
+       "G | N",
+       "G | N",
+       "",
+       "n0 | G | N",
+       "G | N",
+       "N",
+       C::RowBytes,
+       S::RowMajor,
+       S::RowBytes,
+       0,
+       0,
+       false,
+       false,
+       {},
+       {}},
+  };
+  return table;
+}
+
+const LayoutEntry *wna16::findLayout(std::string_view name) {
+  for (const LayoutEntry &entry : allLayouts())
+    if (entry.name == name)
+      return &entry;
+  return nullptr;
+}
+
+const LayoutEntry *wna16::findLayout(int64_t id) {
+  const std::vector<LayoutEntry> &table = allLayouts();
+  return id >= 0 && id < static_cast<int64_t>(table.size()) ? &table[id]
+                                                            : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+AddressMap::AddressMap(const BitOrder &order, int64_t input, int64_t halves,
+                       int64_t output, int64_t groups, int64_t trailerUnits,
+                       int64_t innerPadding)
+    : outputs(output), namesHalf(order.names(Axis::Half)) {
+  int64_t weight = 1;
+  for (BitOrder::Bit bit : order.bits()) {
+    int axis = static_cast<int>(bit.axis);
+    low[axis].push_back({bit.index, bit.inverted, weight});
+    ++lowBits[axis];
+    weight *= 2;
+  }
+  tileUnits = weight + trailerUnits;
+  int64_t extents[kNumAxes] = {input, namesHalf ? output : halves * output,
+                               halves, groups};
+  total = tileUnits;
+  bool first = true;
+  for (Axis rest : order.rests()) {
+    int axis = static_cast<int>(rest);
+    stride[axis] = total;
+    int64_t tiles = ceilDiv(extents[axis], int64_t(1) << lowBits[axis]);
+    // Rows of words: the innermost rest fills whole words.
+    if (first && order.bits().empty())
+      tiles = ceilDiv(tiles, innerPadding) * innerPadding;
+    first = false;
+    total *= tiles;
+  }
+}
+
+int64_t AddressMap::term(Axis axis, int64_t coordinate) const {
+  int a = static_cast<int>(axis);
+  int64_t offset = (coordinate >> lowBits[a]) * stride[a];
+  for (Term term : low[a])
+    if (((coordinate >> term.bit) & 1) != (term.inverted ? 1 : 0))
+      offset += term.weight;
+  return offset;
+}
+
+int64_t AddressMap::input(int64_t k) const { return term(Axis::Input, k); }
+int64_t AddressMap::group(int64_t g) const { return term(Axis::Group, g); }
+
+int64_t AddressMap::row(int64_t r) const {
+  if (!namesHalf)
+    return term(Axis::Output, r);
+  return term(Axis::Output, r % outputs) + term(Axis::Half, r / outputs);
+}
+
+int64_t wna16::blockLength(const WeightSpec &spec) {
+  int64_t group = spec.group < 0 ? spec.input : spec.group;
+  return std::min<int64_t>(128, group);
+}
+
+int wna16::zeroBits(const WeightSpec &spec) {
+  return spec.layout->zeroBits ? spec.layout->zeroBits : spec.bits();
+}
+
+/// "k2 k3 .." of a block, for the "*" of a bit order.
+static std::string blockBits(int64_t length) {
+  std::string bits;
+  for (int bit = 2; (int64_t(1) << bit) < length; ++bit)
+    bits += (bits.empty() ? "k" : " k") + std::to_string(bit);
+  return bits;
+}
+
+/// The order for gated weights where it differs and the weight is gated.
+static std::string_view choose(const WeightSpec &spec, std::string_view plain,
+                               std::string_view gated) {
+  return spec.halves == 2 && !gated.empty() ? gated : plain;
+}
+
+Result<BitOrder> wna16::codeOrder(const WeightSpec &spec) {
+  const LayoutEntry &layout = *spec.layout;
+  std::string text;
+  if (spec.code == CodeType::Dense)
+    text = layout.codeShape == CodeShape::Elements ? "K | N"
+                                                   : std::string(layout.codes8);
+  else
+    text = spec.bits() == 4 ? choose(spec, layout.codes4, layout.gated4)
+                            : layout.codes8;
+  if (size_t star = text.find('*'); star != std::string::npos)
+    text.replace(star, 1, blockBits(blockLength(spec)));
+  return BitOrder::parse(text);
+}
+
+Result<AddressMap> wna16::codeAddresses(const WeightSpec &spec) {
+  Result<BitOrder> order = codeOrder(spec);
+  if (!order)
+    return order.takeFailure();
+  bool words = spec.layout->codeShape == CodeShape::RowWords &&
+               spec.code != CodeType::Dense;
+  return AddressMap(*order, spec.input, spec.halves, spec.output, 1,
+                    spec.layout->trailerBytes * 8 / spec.bits(),
+                    words ? 32 / spec.bits() : 1);
+}
+
+static Result<AddressMap>
+sideAddresses(const WeightSpec &spec, std::string_view text, int64_t padding) {
+  Result<BitOrder> order = BitOrder::parse(text);
+  if (!order)
+    return order.takeFailure();
+  return AddressMap(*order, spec.input, spec.halves, spec.output, spec.groups(),
+                    0, padding);
+}
+
+Result<AddressMap> wna16::scaleAddresses(const WeightSpec &spec) {
+  const LayoutEntry &layout = *spec.layout;
+  return sideAddresses(
+      spec,
+      choose(spec, spec.groups() > 1 ? layout.scales : layout.scales1,
+             layout.gatedScales),
+      1);
+}
+
+Result<AddressMap> wna16::zeroAddresses(const WeightSpec &spec) {
+  const LayoutEntry &layout = *spec.layout;
+  return sideAddresses(spec, spec.bits() == 4 ? layout.zeros4 : layout.zeros8,
+                       32 / zeroBits(spec));
+}
+
+Result<AddressMap> wna16::biasAddresses(const WeightSpec &spec) {
+  return sideAddresses(spec, spec.layout->bias, 1);
+}

@@ -1,0 +1,111 @@
+//===- Codes.h - Codes in memory
+//--------------------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_LAYOUT_CODES_H
+#define WNA16_LIB_LAYOUT_CODES_H
+
+#include "Layout/Catalogue.h"
+#include "Layout/Scalar.h"
+
+namespace wna16 {
+
+/// Code `index` of a run of 4- or 8-bit codes, lowest bits first.
+inline uint32_t loadCode(const uint8_t *data, int bits, int64_t index) {
+  if (bits == 8)
+    return data[index];
+  return (data[index >> 1] >> (4 * (index & 1))) & 15;
+}
+
+inline void storeCode(uint8_t *data, int bits, int64_t index, uint32_t code) {
+  if (bits == 8) {
+    data[index] = static_cast<uint8_t>(code);
+    return;
+  }
+  int shift = 4 * (index & 1);
+  uint8_t &byte = data[index >> 1];
+  byte = static_cast<uint8_t>((byte & ~(15 << shift)) | (code & 15) << shift);
+}
+
+/// The zero point that a code type implies, as an unsigned code.
+inline int impliedZero(CodeType code) {
+  switch (code) {
+  case CodeType::U4B8:
+  case CodeType::S4:
+  case CodeType::U4FP8:
+    return 8;
+  case CodeType::U8B128:
+  case CodeType::S8:
+    return 128;
+  default:
+    return 0;
+  }
+}
+
+/// A stored code as the unsigned code Q, given its zero point.
+inline uint32_t toUnsigned(CodeType type, uint32_t code, int zero) {
+  switch (type) {
+  case CodeType::S4:
+    return code ^ 8;
+  case CodeType::S8:
+    return code ^ 128;
+  case CodeType::U4FP8: {
+    // Codes below 16 - z are Q - z, the others 15 - Q.
+    int value = static_cast<int>(code);
+    return static_cast<uint32_t>(value < 16 - zero ? value + zero : 15 - value);
+  }
+  default:
+    return code;
+  }
+}
+
+inline uint32_t fromUnsigned(CodeType type, uint32_t q, int zero) {
+  switch (type) {
+  case CodeType::S4:
+    return q ^ 8;
+  case CodeType::S8:
+    return q ^ 128;
+  case CodeType::U4FP8: {
+    int value = static_cast<int>(q);
+    return static_cast<uint32_t>(value >= zero ? value - zero : 15 - value);
+  }
+  default:
+    return q;
+  }
+}
+
+/// One expert of a stored weight, read and written by coordinate.
+struct ExpertView {
+  const WeightSpec *spec = nullptr;
+  AddressMap codes, scales, zeros;
+  uint8_t *codeData = nullptr;
+  uint8_t *scaleData = nullptr;
+  uint8_t *zeroData = nullptr;
+  int32_t *groupIndex = nullptr;
+  int32_t *permutation = nullptr;
+
+  /// Zero point of a group of a row, as an unsigned code.
+  int zero(int64_t group, int64_t row) const {
+    if (!zeroData)
+      return impliedZero(spec->code);
+    int bits = zeroBits(*spec);
+    uint32_t stored =
+        loadCode(zeroData, bits, zeros.group(group) + zeros.row(row));
+    if (spec->zeros == ZeroPoints::MinusOne)
+      stored = (stored + 1) & ((1u << spec->bits()) - 1);
+    return static_cast<int>(stored);
+  }
+};
+
+/// Resolves the addresses and buffers of an expert; the spec passed storageOf.
+Result<ExpertView> viewExpert(const WeightSpec &spec,
+                              const WeightBuffers &buffers, int64_t expert);
+
+} // namespace wna16
+
+#endif // WNA16_LIB_LAYOUT_CODES_H

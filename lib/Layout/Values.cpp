@@ -1,0 +1,242 @@
+//===- Values.cpp - Codes to floats and back
+//--------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Move.h"
+
+#include "Codes.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace wna16;
+
+//===----------------------------------------------------------------------===//
+// RowDecoder
+//===----------------------------------------------------------------------===//
+
+int64_t RowDecoder::tableBytes(const WeightSpec &spec) {
+  return 8 * (spec.input + spec.groups() * 2 + spec.rows() * 3);
+}
+
+Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
+                         void *table) {
+  spec = weight;
+  Result<std::vector<StoredPart>> parts = storageOf(spec);
+  if (!parts)
+    return parts.takeFailure();
+  auto *next = static_cast<int64_t *>(table);
+  // Fills the two tables of a part: by input or group, then by row.
+  auto store = [&](Stored &stored, const AddressMap &map, bool side) {
+    stored.inner = next;
+    for (int64_t i = 0, e = side ? spec.groups() : spec.input; i < e; ++i)
+      *next++ = side ? map.group(i) : map.input(i);
+    stored.row = next;
+    for (int64_t r = 0, e = spec.rows(); r < e; ++r)
+      *next++ = map.row(r);
+  };
+  for (const StoredPart &part : *parts) {
+    const auto *bytes = data.get<const uint8_t>(part.part);
+    if (part.part == Part::GroupIndex) {
+      groupIndex = reinterpret_cast<const int32_t *>(bytes);
+      continue;
+    }
+    bool side = part.part != Part::Codes;
+    Stored *stored = part.part == Part::Codes    ? &codes
+                     : part.part == Part::Scales ? &scales
+                     : part.part == Part::Zeros  ? &zeros
+                                                 : nullptr;
+    if (!stored)
+      continue;
+    Result<AddressMap> map = part.part == Part::Codes    ? codeAddresses(spec)
+                             : part.part == Part::Scales ? scaleAddresses(spec)
+                                                         : zeroAddresses(spec);
+    if (!map)
+      return map.takeFailure();
+    stored->data = bytes;
+    stored->expertBytes =
+        part.shape.front() ? part.bytes() / part.shape.front() : 0;
+    store(*stored, *map, side);
+  }
+  return ok();
+}
+
+float RowDecoder::valueOf(uint32_t code, int zero) const {
+  return static_cast<float>(
+      static_cast<int>(toUnsigned(spec.code, code, zero)) - zero);
+}
+
+void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
+  const uint8_t *data = codes.data + expert * codes.expertBytes;
+  int64_t base = codes.row[row];
+  if (spec.code == CodeType::Dense) {
+    for (int64_t k = 0; k < spec.input; ++k)
+      out[k] = loadFloat(spec.element, data, base + codes.inner[k]);
+    return;
+  }
+  int bits = spec.bits();
+  const uint8_t *scaleData = scales.data + expert * scales.expertBytes;
+  auto scaleOf = [&](int64_t g) {
+    return loadFloat(spec.scale, scaleData, scales.inner[g] + scales.row[row]);
+  };
+  auto zeroOf = [&](int64_t g) {
+    if (!zeros.data)
+      return impliedZero(spec.code);
+    uint32_t zero = loadCode(zeros.data + expert * zeros.expertBytes,
+                             zeroBits(spec), zeros.inner[g] + zeros.row[row]);
+    if (spec.zeros == ZeroPoints::MinusOne)
+      zero = (zero + 1) & ((1u << bits) - 1);
+    return static_cast<int>(zero);
+  };
+  if (groupIndex) {
+    const int32_t *index = groupIndex + expert * spec.input;
+    for (int64_t k = 0; k < spec.input; ++k) {
+      // An index out of range reads the last group, never beyond.
+      int64_t g = std::clamp<int64_t>(index[k], 0, spec.groups() - 1);
+      out[k] = valueOf(loadCode(data, bits, base + codes.inner[k]), zeroOf(g)) *
+               scaleOf(g);
+    }
+    return;
+  }
+  int64_t size = spec.group < 0 ? spec.input : spec.group;
+  for (int64_t g = 0, first = 0; first < spec.input; ++g, first += size) {
+    float scale = scaleOf(g);
+    int zero = zeroOf(g);
+    int64_t last = std::min(first + size, spec.input);
+    for (int64_t k = first; k < last; ++k)
+      out[k] =
+          valueOf(loadCode(data, bits, base + codes.inner[k]), zero) * scale;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dequantise and quantise
+//===----------------------------------------------------------------------===//
+
+Failure wna16::dequantizeWeight(const WeightSpec &source,
+                                const WeightBuffers &from, ScalarType type,
+                                bool scaleFirst, void *out, ExpertRange range) {
+  if (Result<std::vector<StoredPart>> parts = storageOf(source); !parts)
+    return parts.takeFailure();
+  std::vector<int64_t> table(
+      static_cast<size_t>(RowDecoder::tableBytes(source) / 8));
+  RowDecoder decoder;
+  WeightSpec unscaled = source;
+  if (Failure bad = decoder.init(unscaled, from, table.data()))
+    return bad;
+  std::vector<float> row(static_cast<size_t>(source.input));
+  for (int64_t e = range.begin; e < range.end; ++e) {
+    Result<ExpertView> view = viewExpert(source, from, e);
+    if (!view)
+      return view.takeFailure();
+    int64_t size =
+        source.group < 0 ? std::max<int64_t>(source.input, 1) : source.group;
+    for (int64_t r = 0; r < source.rows(); ++r) {
+      int64_t first = (e * source.rows() + r) * source.input;
+      if (!scaleFirst) {
+        decoder.decode(e, r, row.data());
+      } else {
+        for (int64_t k = 0; k < source.input; ++k) {
+          int64_t g = view->groupIndex ? view->groupIndex[k] : k / size;
+          if (g < 0 || g >= source.groups())
+            return fail("expected group indices of expert " +
+                        std::to_string(e) + " in 0.." +
+                        std::to_string(source.groups() - 1) + ", got " +
+                        std::to_string(g));
+          int zero = view->zero(g, r);
+          uint32_t code = loadCode(view->codeData, source.bits(),
+                                   view->codes.row(r) + view->codes.input(k));
+          float value = static_cast<float>(
+              static_cast<int>(toUnsigned(source.code, code, zero)) - zero);
+          float scale = loadFloat(source.scale, view->scaleData,
+                                  view->scales.group(g) + view->scales.row(r));
+          row[k] = roundTo(type, value) * roundTo(type, scale);
+        }
+      }
+      for (int64_t k = 0; k < source.input; ++k)
+        storeFloat(type, out, first + k, row[k]);
+    }
+  }
+  return ok();
+}
+
+/// Scale and zero point of min-max ranges that include 0.
+static std::pair<float, int> rangeOf(const float *values, int64_t count,
+                                     bool symmetric, int bits) {
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    low = std::min(low, values[i]);
+    high = std::max(high, values[i]);
+  }
+  int most = (1 << bits) - 1, middle = 1 << (bits - 1);
+  if (symmetric) {
+    float scale = std::max(-low / static_cast<float>(middle),
+                           high / static_cast<float>(middle - 1));
+    return {scale > 0 ? scale : 1.0f, middle};
+  }
+  float scale = (high - low) / static_cast<float>(most);
+  if (!(scale > 0))
+    return {1.0f, 0};
+  int zero = static_cast<int>(std::nearbyint(-low / scale));
+  return {scale, std::clamp(zero, 0, most)};
+}
+
+Failure wna16::quantizeWeight(ScalarType type, const void *in,
+                              const WeightSpec &target, const WeightBuffers &to,
+                              ExpertRange range) {
+  if (target.code == CodeType::Dense || target.actOrder != ActOrder::None ||
+      target.scale == ScalarType::I16 || target.layout->trailerBytes)
+    return fail("expected codes without act-order, folded scales and block "
+                "sums, got " +
+                std::string(name(target.code)) + " in layout " +
+                std::string(target.layout->name) + "; convert afterwards");
+  int bits = target.bits();
+  int64_t size = target.group < 0 ? target.input : target.group;
+  std::vector<float> row(static_cast<size_t>(target.input));
+  for (int64_t e = range.begin; e < range.end; ++e) {
+    Result<ExpertView> view = viewExpert(target, to, e);
+    if (!view)
+      return view.takeFailure();
+    std::fill_n(view->codeData, view->codes.size() * bits / 8, 0);
+    if (view->zeroData)
+      std::fill_n(view->zeroData, view->zeros.size() * zeroBits(target) / 8, 0);
+    for (int64_t r = 0; r < target.rows(); ++r) {
+      for (int64_t k = 0; k < target.input; ++k)
+        row[k] =
+            loadFloat(type, in, (e * target.rows() + r) * target.input + k);
+      for (int64_t g = 0, first = 0; first < target.input; ++g, first += size) {
+        int64_t count = std::min(size, target.input - first);
+        auto [exact, zero] = rangeOf(row.data() + first, count,
+                                     target.zeros == ZeroPoints::None, bits);
+        float scale = roundTo(target.scale, exact);
+        if (!(scale > 0) || !std::isfinite(scale))
+          return fail("expected a scale that " +
+                      std::string(name(target.scale)) + " can hold, got " +
+                      std::to_string(exact) + " for expert " +
+                      std::to_string(e) + ", row " + std::to_string(r));
+        storeFloat(target.scale, view->scaleData,
+                   view->scales.group(g) + view->scales.row(r), scale);
+        if (view->zeroData) {
+          uint32_t stored = static_cast<uint32_t>(
+              target.zeros == ZeroPoints::MinusOne ? zero - 1 : zero);
+          storeCode(view->zeroData, zeroBits(target),
+                    view->zeros.group(g) + view->zeros.row(r),
+                    stored & ((1u << bits) - 1));
+        }
+        for (int64_t k = first; k < first + count; ++k) {
+          int q = static_cast<int>(std::nearbyint(row[k] / scale)) + zero;
+          q = std::clamp(q, 0, (1 << bits) - 1);
+          storeCode(view->codeData, bits,
+                    view->codes.row(r) + view->codes.input(k),
+                    fromUnsigned(target.code, static_cast<uint32_t>(q), zero));
+        }
+      }
+    }
+  }
+  return ok();
+}

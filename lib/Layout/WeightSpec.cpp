@@ -1,0 +1,336 @@
+//===- WeightSpec.cpp - What one experts weight is and how it is stored
+//-----===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/WeightSpec.h"
+#include "Layout/Catalogue.h"
+
+#include <algorithm>
+
+using namespace wna16;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+static constexpr std::string_view kScalarNames[] = {
+    "f16", "bf16", "f32", "f64", "i8", "u8", "i16", "i32", "i64", "bool"};
+static constexpr std::string_view kCodeNames[] = {
+    "dense", "u4", "u4b8", "s4", "u8", "u8b128", "s8", "u4fp8"};
+static constexpr std::string_view kZerosNames[] = {"none", "plain",
+                                                   "minus_one"};
+static constexpr std::string_view kActOrderNames[] = {"none", "index",
+                                                      "sorted"};
+static constexpr std::string_view kPartNames[] = {
+    "codes", "scales", "zeros", "group_index", "permutation", "global_scale"};
+
+template <typename EnumT, size_t N>
+static std::string_view nameIn(const std::string_view (&names)[N],
+                               EnumT value) {
+  auto index = static_cast<size_t>(value);
+  return index < N ? names[index] : "invalid";
+}
+
+template <typename EnumT, size_t N>
+static std::optional<EnumT> parseIn(const std::string_view (&names)[N],
+                                    std::string_view text) {
+  for (size_t i = 0; i < N; ++i)
+    if (names[i] == text)
+      return static_cast<EnumT>(i);
+  return std::nullopt;
+}
+
+std::string_view wna16::name(ScalarType type) {
+  return nameIn(kScalarNames, type);
+}
+std::string_view wna16::name(CodeType code) { return nameIn(kCodeNames, code); }
+std::string_view wna16::name(ZeroPoints zeros) {
+  return nameIn(kZerosNames, zeros);
+}
+std::string_view wna16::name(ActOrder order) {
+  return nameIn(kActOrderNames, order);
+}
+std::string_view wna16::name(Part part) { return nameIn(kPartNames, part); }
+std::optional<ScalarType> wna16::parseScalarType(std::string_view text) {
+  return parseIn<ScalarType>(kScalarNames, text);
+}
+std::optional<CodeType> wna16::parseCodeType(std::string_view text) {
+  return parseIn<CodeType>(kCodeNames, text);
+}
+
+int64_t wna16::sizeOf(ScalarType type) {
+  static constexpr int8_t sizes[] = {2, 2, 4, 8, 1, 1, 2, 4, 8, 1};
+  return sizes[static_cast<int64_t>(type)];
+}
+
+//===----------------------------------------------------------------------===//
+// WeightSpec
+//===----------------------------------------------------------------------===//
+
+int64_t WeightSpec::groups() const {
+  if (code == CodeType::Dense)
+    return 0;
+  return group <= 0 ? 1 : (input + group - 1) / group;
+}
+
+int WeightSpec::bits() const {
+  switch (code) {
+  case CodeType::Dense:
+    return static_cast<int>(8 * sizeOf(element));
+  case CodeType::U8:
+  case CodeType::U8B128:
+  case CodeType::S8:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
+bool WeightSpec::operator==(const WeightSpec &o) const {
+  return code == o.code && element == o.element && scale == o.scale &&
+         zeros == o.zeros && actOrder == o.actOrder && group == o.group &&
+         layout == o.layout && experts == o.experts && input == o.input &&
+         halves == o.halves && output == o.output;
+}
+
+int64_t StoredPart::elements() const {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  return count;
+}
+
+int64_t StoredPart::bytes() const { return elements() * sizeOf(type); }
+
+//===----------------------------------------------------------------------===//
+// storageOf
+//===----------------------------------------------------------------------===//
+
+static std::string in(const WeightSpec &spec) {
+  return " for layout " + std::string(spec.layout->name);
+}
+
+static int64_t roundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Enumerators and extents are in range, so that the rest may compute.
+static Failure checkRanges(const WeightSpec &spec) {
+  if (!spec.layout)
+    return fail("expected a layout");
+  if (static_cast<uint64_t>(spec.code) > 7 ||
+      static_cast<uint64_t>(spec.element) > 9 ||
+      static_cast<uint64_t>(spec.scale) > 9 ||
+      static_cast<uint64_t>(spec.zeros) > 2 ||
+      static_cast<uint64_t>(spec.actOrder) > 2)
+    return fail("expected known code, element, scale, zeros and act_order");
+  constexpr int64_t kMost = int64_t(1) << 31;
+  const std::pair<const char *, int64_t> extents[] = {{"experts", spec.experts},
+                                                      {"input", spec.input},
+                                                      {"output", spec.output}};
+  for (auto [what, extent] : extents)
+    if (extent < 0 || extent > kMost)
+      return fail(std::string("expected ") + what + " in 0.." +
+                  std::to_string(kMost) + ", got " + std::to_string(extent));
+  if (spec.halves != 1 && spec.halves != 2)
+    return fail("expected 1 or 2 halves, got " + std::to_string(spec.halves));
+  // Bytes stay below 2^63 with room for padding and 8-byte elements.
+  double bytes = 16.0 * static_cast<double>(spec.experts) *
+                 static_cast<double>(spec.input + 512) *
+                 static_cast<double>(spec.halves) *
+                 static_cast<double>(spec.output + 512);
+  if (bytes > 9e18)
+    return fail("expected a weight below 2^63 bytes, got " +
+                std::to_string(spec.experts) + " x " +
+                std::to_string(spec.input) + " x " +
+                std::to_string(spec.rows()));
+  return ok();
+}
+
+/// What a layout can hold at all.
+static Failure checkCapabilities(const WeightSpec &spec) {
+  const LayoutEntry &layout = *spec.layout;
+  if (spec.element != ScalarType::F16 && spec.element != ScalarType::BF16 &&
+      spec.element != ScalarType::F32)
+    return fail("expected elements of f16, bf16 or f32, got " +
+                std::string(name(spec.element)));
+  if (spec.code == CodeType::Dense) {
+    if (layout.codeShape != CodeShape::Elements && layout.name != "interleaved")
+      return fail("expected codes, got dense elements" + in(spec) +
+                  "; use layout dense");
+    return ok();
+  }
+  if ((spec.bits() == 4 ? layout.codes4 : layout.codes8).empty())
+    return fail("expected codes of another width, got bits = " +
+                std::to_string(spec.bits()) + in(spec));
+  if (spec.group != -1 && spec.group < 1)
+    return fail("expected a positive group or -1, got " +
+                std::to_string(spec.group));
+  if (layout.group && spec.group != *layout.group)
+    return fail("expected group " + std::to_string(*layout.group) + ", got " +
+                std::to_string(spec.group) + in(spec));
+  bool integerScale = spec.scale == ScalarType::I16;
+  bool floatScale = spec.scale == ScalarType::F16 ||
+                    spec.scale == ScalarType::BF16 ||
+                    spec.scale == ScalarType::F32;
+  if (!integerScale && !floatScale)
+    return fail("expected scales of f16, bf16, f32 or i16, got " +
+                std::string(name(spec.scale)));
+  if (layout.scaleType && spec.scale != *layout.scaleType)
+    return fail("expected scales of " + std::string(name(*layout.scaleType)) +
+                ", got " + std::string(name(spec.scale)) + in(spec));
+  if (spec.actOrder != ActOrder::None && !layout.actOrder)
+    return fail("expected rows in group order, got act_order = " +
+                std::string(name(spec.actOrder)) + in(spec));
+  bool hasZeros = spec.zeros != ZeroPoints::None;
+  if (hasZeros && layout.zeroShape == SideShape::None)
+    return fail("expected no zero points, got zeros = " +
+                std::string(name(spec.zeros)) + in(spec));
+  if (layout.needsZeros && spec.zeros != ZeroPoints::Plain)
+    return fail("expected zeros = plain, got " + std::string(name(spec.zeros)) +
+                in(spec));
+  bool implied = spec.code != CodeType::U4 && spec.code != CodeType::U8;
+  if (implied && spec.code != CodeType::U4FP8 && hasZeros)
+    return fail("expected code u4 or u8 with zero points, got " +
+                std::string(name(spec.code)));
+  if (!implied && !hasZeros)
+    return fail("expected zero points with code " +
+                std::string(name(spec.code)) + ", got zeros = none");
+  return ok();
+}
+
+static Failure checkMultiple(const WeightSpec &spec, const char *axis,
+                             int64_t extent, int64_t multiple) {
+  if (extent % multiple == 0)
+    return ok();
+  return fail(std::string("expected ") + axis + " (" + std::to_string(extent) +
+              ") to be a multiple of " + std::to_string(multiple) + in(spec) +
+              "; pad to " + std::to_string(roundUp(extent, multiple)));
+}
+
+/// Divisibility, read off the bit order; shapes that round up need none.
+static Failure checkExtents(const WeightSpec &spec) {
+  Result<BitOrder> order = codeOrder(spec);
+  if (!order)
+    return order.takeFailure();
+  CodeShape shape = spec.layout->codeShape;
+  int64_t k = order->tileExtent(Axis::Input);
+  int64_t n = order->tileExtent(Axis::Output);
+  if (shape == CodeShape::PackedInput || shape == CodeShape::PackedOutput)
+    return ok();
+  if (shape == CodeShape::RowBytes)
+    return checkMultiple(spec, "input", spec.input, 8 / spec.bits());
+  if (shape == CodeShape::Blocks32) {
+    int64_t block = blockLength(spec);
+    if (block < 4 || (block & (block - 1)))
+      return fail("expected a block min(128, group) that is a power of two of "
+                  "at least 4, got " +
+                  std::to_string(block) + in(spec));
+  }
+  if (Failure bad = checkMultiple(spec, "input", spec.input, k))
+    return bad;
+  if (Failure bad = checkMultiple(
+          spec,
+          spec.halves == 2 && shape == CodeShape::Blocks32
+              ? "output of each half"
+              : "output",
+          shape == CodeShape::Blocks32 ? spec.output : spec.rows(), n))
+    return bad;
+  if (spec.layout->zeroShape == SideShape::Flat128x4 ||
+      spec.layout->scaleShape == SideShape::Flat128x4)
+    if (Failure bad = checkMultiple(spec, "rows", spec.rows(), 128))
+      return bad;
+  bool tiledScales = spec.layout->scaleShape == SideShape::GroupMajor &&
+                     shape == CodeShape::Tiles16;
+  if (tiledScales)
+    if (Failure bad = checkMultiple(spec, "rows", spec.rows(), 64))
+      return bad;
+  // Kernels with tiles along the input need whole groups.
+  if (shape != CodeShape::RowWords && spec.groups() > 1 &&
+      spec.actOrder != ActOrder::Index)
+    return checkMultiple(spec, "input", spec.input, spec.group);
+  return ok();
+}
+
+static StoredPart codesPart(const WeightSpec &spec) {
+  int64_t e = spec.experts, k = spec.input, r = spec.rows(), b = spec.bits();
+  if (spec.code == CodeType::Dense)
+    return {Part::Codes, spec.element, {e, r, k}};
+  int64_t p = 32 / b;
+  switch (spec.layout->codeShape) {
+  case CodeShape::PackedInput:
+    return {Part::Codes, ScalarType::I32, {e, (k + p - 1) / p, r}};
+  case CodeShape::PackedOutput:
+    return {Part::Codes, ScalarType::I32, {e, k, (r + p - 1) / p}};
+  case CodeShape::RowWords:
+    return {Part::Codes, ScalarType::I32, {e, r, (k + p - 1) / p}};
+  case CodeShape::RowBytes:
+    return {Part::Codes, ScalarType::U8, {e, r, k * b / 8}};
+  case CodeShape::Tiles16:
+    return {Part::Codes, ScalarType::I32, {e, k / 16, r * 16 / p}};
+  case CodeShape::Blocks32: {
+    int64_t block = blockLength(spec);
+    return {
+        Part::Codes, ScalarType::U8, {e, r / 32, k / block, 16 * block + 128}};
+  }
+  case CodeShape::Planes256:
+    return {Part::Codes, ScalarType::U8, {e, k / 256, r, 128}};
+  case CodeShape::Elements:
+    break;
+  }
+  return {Part::Codes, spec.element, {e, r, k}};
+}
+
+/// A side tensor of elements of `type`; `p` elements share a 32-bit word.
+static StoredPart sidePart(const WeightSpec &spec, Part part, SideShape shape,
+                           ScalarType type, int64_t p) {
+  int64_t e = spec.experts, g = spec.groups(), r = spec.rows();
+  int64_t packed = (r + p - 1) / p;
+  switch (shape) {
+  case SideShape::GroupMajor:
+    return {part, type, {e, g, packed}};
+  case SideShape::RowMajor:
+    return {part, type, {e, packed, g}};
+  case SideShape::RowBytes:
+    return {part, ScalarType::U8, {e, (r * zeroBits(spec) + 7) / 8, g}};
+  case SideShape::Blocks32:
+    return {part, type, {e, r / 32, g, 32}};
+  case SideShape::Flat128x4:
+    return {part, type, {e, roundUp(r, 128) * roundUp(g, 4)}};
+  case SideShape::None:
+    break;
+  }
+  return {part, type, {e, 0}};
+}
+
+Result<std::vector<StoredPart>> wna16::storageOf(const WeightSpec &spec) {
+  for (auto check : {checkRanges, checkCapabilities, checkExtents})
+    if (Failure bad = check(spec))
+      return bad;
+  std::vector<StoredPart> parts{codesPart(spec)};
+  if (spec.code == CodeType::Dense)
+    return parts;
+  const LayoutEntry &layout = *spec.layout;
+  parts.push_back(
+      sidePart(spec, Part::Scales, layout.scaleShape, spec.scale, 1));
+  if (spec.zeros != ZeroPoints::None) {
+    bool bytes = layout.zeroBits == 8;
+    parts.push_back(sidePart(spec, Part::Zeros, layout.zeroShape,
+                             bytes ? ScalarType::I8 : ScalarType::I32,
+                             bytes ? 1 : 32 / spec.bits()));
+  }
+  if (spec.actOrder == ActOrder::Index)
+    parts.push_back(
+        {Part::GroupIndex, ScalarType::I32, {spec.experts, spec.input}});
+  if (spec.actOrder == ActOrder::Sorted)
+    parts.push_back(
+        {Part::Permutation, ScalarType::I32, {spec.experts, spec.input}});
+  if (spec.scale == ScalarType::I16)
+    parts.push_back({Part::GlobalScale, ScalarType::F32, {1}});
+  return parts;
+}

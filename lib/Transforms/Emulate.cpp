@@ -1,0 +1,99 @@
+//===- Emulate.cpp - Lower the dialect to linalg ----------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emulation.h"
+
+#include "Backend/Backend.h"
+#include "Transforms/Passes.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace wna16 {
+#define GEN_PASS_DEF_EMULATE
+#include "Transforms/Passes.h.inc"
+} // namespace wna16
+
+using namespace mlir;
+using namespace wna16;
+
+namespace {
+
+/// Whether the backend that an operation names has no kernel for it.
+bool lacksKernel(std::optional<StringRef> name) {
+  const Backend *backend = BackendRegistry::get().find(name.value_or(""));
+  return backend && backend->kernel().empty();
+}
+
+/// Whether an operation with a backend is to be emulated on its own.
+bool isEmulatedAlone(Operation *op) {
+  if (auto experts = dyn_cast<FusedExpertsOp>(op))
+    return lacksKernel(experts.getBackend());
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return lacksKernel(linear.getBackend());
+  if (auto route = dyn_cast<RouteOp>(op))
+    return lacksKernel(route.getBackend());
+  return false;
+}
+
+/// Errors for what emulation does not do, before anything is rewritten.
+LogicalResult checkEmulated(Operation *op) {
+  if (isa<ParameterOp>(op))
+    return op->emitOpError()
+           << "expected wna16-hoist-prepare before emulation: the tensor lives "
+              "in a file";
+  if (isa<KernelPlanOp, KernelRunOp>(op))
+    return op->emitOpError() << "cannot be emulated: it calls the runtime";
+  if (auto experts = dyn_cast<FusedExpertsOp>(op))
+    if (experts.getActivationType() != ActivationType::a16)
+      return op->emitOpError()
+             << "cannot be emulated with "
+             << stringifyActivationType(experts.getActivationType())
+             << " activations, expected a16";
+  return emulation::checkStep(op);
+}
+
+struct Emulate : wna16::impl::EmulateBase<Emulate> {
+  using EmulateBase::EmulateBase;
+
+  void runOnOperation() override {
+    bool everything = all;
+    auto isLowered = [everything](Operation *op) {
+      return isa_and_nonnull<WNA16Dialect>(op->getDialect()) &&
+             (everything || isEmulatedAlone(op));
+    };
+    WalkResult unsupported = getOperation().walk([&](Operation *op) {
+      return WalkResult(isLowered(op) ? checkEmulated(op) : success());
+    });
+    if (unsupported.wasInterrupted())
+      return signalPassFailure();
+
+    MLIRContext *context = &getContext();
+    DisassemblyConverter converter;
+    ConversionTarget target(*context);
+    RewritePatternSet patterns(context);
+    // Without `all`, encoded values stay and are disassembled at their uses.
+    if (everything)
+      populateDisassemblyPatterns(converter, patterns, target);
+    else
+      target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    emulation::populateWeightPatterns(converter, patterns);
+    emulation::populateStepPatterns(converter, patterns);
+    emulation::populateExpertsPatterns(converter, patterns);
+    emulation::populateRoutePatterns(converter, patterns);
+    target.addDynamicallyLegalDialect<WNA16Dialect>(
+        [&](Operation *op) { return !isLowered(op); });
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

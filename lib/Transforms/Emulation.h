@@ -1,0 +1,139 @@
+//===- Emulation.h - What the emulation patterns share ----------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Internal to `wna16-emulate`: a builder for scalar code inside
+// `linalg.generic`, and readers that find the element of a stored weight or
+// bias, whatever its layout.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_TRANSFORMS_EMULATION_H
+#define WNA16_LIB_TRANSFORMS_EMULATION_H
+
+#include "Dialect/WNA16/IR/WNA16.h"
+#include "Transforms/Disassembly.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace wna16::emulation {
+
+/// Builds scalar arithmetic, loops and reads. Neutral operands fold away.
+class Emitter : public mlir::ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  mlir::Value index(int64_t value);
+  mlir::Value integer(int64_t value, int bits = 32);
+  mlir::Value f32(double value);
+
+  /// On index values; `b` and `factor` are constants.
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value times(mlir::Value a, int64_t factor);
+  mlir::Value quotient(mlir::Value a, int64_t factor);
+  mlir::Value remainder(mlir::Value a, int64_t factor);
+  /// `count` bits of `a` from bit `from`, moved to bit `to`.
+  mlir::Value field(mlir::Value a, int from, int count, int to);
+  /// An i32 as an index that no input can bring out of [0, extent).
+  mlir::Value clampedIndex(mlir::Value a, int64_t extent);
+
+  /// Any float or integer as f32.
+  mlir::Value toF32(mlir::Value value);
+  /// f32 rounded once to a float type.
+  mlir::Value round(mlir::Value value, mlir::Type type);
+
+  mlir::Value read(mlir::Value tensor, mlir::ValueRange indices);
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
+
+  /// for i in [from, to) by step: state = body(i, state).
+  using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value, mlir::ValueRange)>;
+  llvm::SmallVector<mlir::Value> loop(mlir::Value from, mlir::Value to,
+                                      int64_t step, mlir::ValueRange state,
+                                      LoopBody body);
+  /// `then()` where the condition holds, else `otherwise`.
+  mlir::Value when(mlir::Value condition, mlir::Value otherwise,
+                   llvm::function_ref<mlir::Value()> then);
+
+  /// Sum of term(0) .. term(length - 1) in f32, in two levels: blocks of terms,
+  /// then the blocks' sums, which keeps the rounding error of long sums small.
+  mlir::Value sum(int64_t length,
+                  llvm::function_ref<mlir::Value(mlir::Value)> term);
+
+  /// A tensor whose element at each index is what `body` computes from the
+  /// index: one parallel linalg.generic that writes into `init`.
+  mlir::Value generate(
+      mlir::Value init,
+      llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
+  /// The same into a new tensor; dynamic extents are those of `like`, axis by
+  /// axis.
+  mlir::Value generate(
+      llvm::ArrayRef<int64_t> shape, mlir::Type element, mlir::Value like,
+      llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
+};
+
+/// Reads single elements of one stored weight.
+class WeightReader {
+public:
+  /// Makes flat views of the parts at the emitter's insertion point.
+  WeightReader(Emitter &emitter, mlir::RankedTensorType type,
+               mlir::ValueRange parts);
+
+  /// Element [expert, k, half, output] as f32 (Q - z) * s. A null expert or
+  /// half stands for 0; k counts as storage does (Sorted: sorted rows).
+  mlir::Value element(mlir::Value expert, mlir::Value k, mlir::Value half,
+                      mlir::Value output) const;
+  /// The input that row k multiplies: k itself, or its place before sorting.
+  mlir::Value inputOf(mlir::Value expert, mlir::Value k) const;
+
+  /// The unsigned code Q, in i32.
+  mlir::Value code(mlir::Value expert, mlir::Value k, mlir::Value half,
+                   mlir::Value output) const;
+  /// The zero point z of a group, in i32; null where it is the constant 0.
+  mlir::Value zero(mlir::Value expert, mlir::Value group, mlir::Value half,
+                   mlir::Value output) const;
+  /// The scale of a group as f32.
+  mlir::Value scale(mlir::Value expert, mlir::Value group, mlir::Value half,
+                    mlir::Value output) const;
+  mlir::Value groupOf(mlir::Value expert, mlir::Value k) const;
+  /// Q - z in i32.
+  mlir::Value difference(mlir::Value code, mlir::Value zero) const;
+
+  const WeightSpec &getSpec() const { return spec; }
+
+private:
+  mlir::Value part(Part part) const {
+    return flat[static_cast<int64_t>(part)];
+  }
+  mlir::Value readPart(Part which, mlir::Value expert, mlir::Value offset) const;
+
+  Emitter &emitter;
+  WeightSpec spec;
+  /// One-dimensional views of the parts, and the elements of one expert.
+  std::array<mlir::Value, kNumParts> flat;
+  std::array<int64_t, kNumParts> stride = {};
+};
+
+/// Reads single elements of a bias in natural order or a layout's.
+mlir::Value readBias(Emitter &emitter, mlir::RankedTensorType type,
+                     mlir::Value bias, mlir::Value expert, mlir::Value half,
+                     mlir::Value output);
+
+void populateWeightPatterns(const DisassemblyConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+void populateStepPatterns(const DisassemblyConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+void populateExpertsPatterns(const DisassemblyConverter &converter,
+                             mlir::RewritePatternSet &patterns);
+void populateRoutePatterns(const DisassemblyConverter &converter,
+                           mlir::RewritePatternSet &patterns);
+
+} // namespace wna16::emulation
+
+#endif // WNA16_LIB_TRANSFORMS_EMULATION_H
