@@ -201,6 +201,11 @@ WNA16_EXPORT wna16_status wna16_cpu_fused_experts(
     void *workspace, int64_t workspace_bytes, void *stream);
 WNA16_EXPORT int64_t wna16_cpu_fused_experts_workspace(const void *plan,
                                                        int64_t tokens);
+/* The name of the kernel that a call with that many tokens runs ("portable");
+ * NULL, with a status, when the plan is bad. */
+WNA16_EXPORT const char *wna16_cpu_fused_experts_kernel(const void *plan,
+                                                        int64_t tokens);
+
 /* convert: one step from one stored form to another (pad, regroup, repack,
  * recode, sort). tensors: the six of the source; out: the six of the target.
  * Allocates its index tables: it is a preparation step, not a call of

@@ -1,0 +1,451 @@
+//===- Arguments.cpp - What a caller hands over, checked ------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+
+#include "Layout/Catalogue.h"
+#include "Status.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+using namespace wna16;
+
+namespace {
+
+constexpr int kMaxRank = 8;
+
+struct DTypeRow {
+  uint8_t code;
+  uint8_t bits;
+  ScalarType type;
+};
+constexpr DTypeRow kDTypes[] = {
+    {2, 16, ScalarType::F16}, {4, 16, ScalarType::BF16},
+    {2, 32, ScalarType::F32}, {2, 64, ScalarType::F64},
+    {0, 8, ScalarType::I8},   {1, 8, ScalarType::U8},
+    {0, 16, ScalarType::I16}, {0, 32, ScalarType::I32},
+    {0, 64, ScalarType::I64}, {6, 8, ScalarType::Bool},
+};
+constexpr int64_t kNumScalarTypes = std::size(kDTypes);
+
+const DTypeRow *findDType(const wna16_dtype &dtype) {
+  for (const DTypeRow &row : kDTypes)
+    if (row.code == dtype.code && row.bits == dtype.bits && dtype.lanes == 1)
+      return &row;
+  return nullptr;
+}
+
+/// A text of fixed size, for messages.
+struct Text {
+  char chars[160] = "";
+  size_t size = 0;
+
+  __attribute__((format(printf, 2, 3))) void add(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int added =
+        std::vsnprintf(chars + size, sizeof chars - size, format, arguments);
+    va_end(arguments);
+    if (added > 0)
+      size = std::min(size + static_cast<size_t>(added), sizeof chars - 1);
+  }
+};
+
+Text describeShape(const int64_t *shape, int rank) {
+  Text text;
+  text.add("[");
+  for (int i = 0; i < rank; ++i) {
+    text.add("%s", i ? ", " : "");
+    if (shape[i] < 0)
+      text.add("?");
+    else
+      text.add("%" PRId64, shape[i]);
+  }
+  text.add("]");
+  return text;
+}
+
+Text describeTypes(TypeSet types) {
+  Text text;
+  for (int64_t i = 0; i < kNumScalarTypes; ++i) {
+    auto type = static_cast<ScalarType>(i);
+    if (types & typeSet(type))
+      text.add("%s%s", text.size ? " or " : "", name(type).data());
+  }
+  return text;
+}
+
+bool hasShape(const wna16_tensor &tensor, const int64_t *shape, int rank) {
+  if (tensor.ndim != rank || (rank > 0 && !tensor.shape))
+    return false;
+  for (int i = 0; i < rank; ++i)
+    if (tensor.shape[i] < 0 || (shape[i] >= 0 && tensor.shape[i] != shape[i]))
+      return false;
+  return true;
+}
+
+/// Bytes of a tensor, -1 when they overflow.
+int64_t byteCount(const wna16_tensor &tensor, ScalarType type) {
+  int64_t bytes = sizeOf(type);
+  bool overflow = false;
+  bool empty = false;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    empty |= tensor.shape[i] == 0;
+    overflow |= __builtin_mul_overflow(bytes, tensor.shape[i], &bytes);
+  }
+  return empty ? 0 : overflow ? -1 : bytes;
+}
+
+bool isRowMajor(const wna16_tensor &tensor) {
+  if (!tensor.strides)
+    return true;
+  int64_t stride = 1;
+  for (int i = tensor.ndim - 1; i >= 0; --i) {
+    if (tensor.shape[i] > 1 && tensor.strides[i] != stride)
+      return false;
+    stride *= tensor.shape[i];
+  }
+  return true;
+}
+
+} // namespace
+
+ArgumentReader::ArgumentReader(const char *kernel, const wna16_tensor *tensors,
+                               int64_t count, int64_t expected)
+    : kernel(kernel), next(tensors), isGood(count == expected && tensors) {
+  if (!isGood)
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %" PRId64 " tensors, got %" PRId64, kernel,
+              expected, tensors ? count : 0);
+}
+
+bool ArgumentReader::isAbsent() const { return !next->data && next->ndim == 0; }
+
+/// The first thing wrong with a tensor whose type and shape are right.
+static const char *findFault(const wna16_tensor &tensor, ScalarType type) {
+  int64_t bytes = byteCount(tensor, type);
+  if (bytes < 0)
+    return "is larger than 2^63 bytes";
+  if (bytes == 0)
+    return nullptr;
+  if (!isRowMajor(tensor))
+    return "has to be contiguous in row-major order";
+  if (!tensor.data)
+    return "has no data";
+  auto address = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (address % static_cast<uintptr_t>(sizeOf(type)) != 0)
+    return "is not aligned to its element size";
+  return nullptr;
+}
+
+Tensor ArgumentReader::take(const char *name, TypeSet types,
+                            const int64_t *shape, int rank) {
+  if (!isGood)
+    return {};
+  const wna16_tensor &tensor = *next++;
+  isGood = false;
+  if (rank > 0 && !tensor.data && tensor.ndim == 0) {
+    setStatus(WNA16_INVALID_ARGUMENT, "%s: %s is missing", kernel, name);
+    return {};
+  }
+  if (tensor.device.device_type != 1) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %s on the cpu (device type 1), got device type %d",
+              kernel, name, static_cast<int>(tensor.device.device_type));
+    return {};
+  }
+  const DTypeRow *row = findDType(tensor.dtype);
+  if (!row || !(types & typeSet(row->type))) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %s of type %s, got %s (code %d, %d bits, %d lanes)",
+              kernel, name, describeTypes(types).chars,
+              row ? wna16::name(row->type).data() : "an unknown type",
+              tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+    return {};
+  }
+  if (!hasShape(tensor, shape, rank)) {
+    int shown = tensor.shape ? std::clamp(tensor.ndim, 0, kMaxRank) : 0;
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %s of shape %s, got rank %d, %s", kernel, name,
+              describeShape(shape, rank).chars, static_cast<int>(tensor.ndim),
+              describeShape(tensor.shape, shown).chars);
+    return {};
+  }
+  if (const char *fault = findFault(tensor, row->type)) {
+    setStatus(WNA16_INVALID_ARGUMENT, "%s: %s %s", kernel, name, fault);
+    return {};
+  }
+  isGood = true;
+  char *data = static_cast<char *>(tensor.data);
+  return {data ? data + tensor.byte_offset : nullptr, row->type, tensor.shape,
+          true};
+}
+
+Tensor ArgumentReader::takeOptional(const char *name, TypeSet types,
+                                    std::initializer_list<int64_t> shape) {
+  if (!isGood || !isAbsent(*next))
+    return take(name, types, shape);
+  ++next;
+  return {};
+}
+
+void ArgumentReader::takeAbsent(const char *name, const char *when) {
+  if (!isGood)
+    return;
+  isGood = isAbsent(*next++);
+  if (!isGood)
+    setStatus(WNA16_INVALID_ARGUMENT, "%s: expected no %s %s", kernel, name,
+              when);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The storage of one weight, without allocated memory.
+struct StorageShapes {
+  struct PartShape {
+    bool present = false;
+    ScalarType type = ScalarType::F32;
+    int rank = 0;
+    int64_t shape[kMaxRank] = {};
+  };
+  wna16_weight weight = {};
+  WeightSpec spec;
+  PartShape parts[kNumParts];
+};
+
+/// The weights this thread met last. Deriving their shapes allocates, which a
+/// call must not: only the first call with a plan does.
+struct StorageCache {
+  StorageShapes entries[8];
+  size_t next = 0;
+
+  const StorageShapes *find(const wna16_weight &weight) const {
+    for (const StorageShapes &entry : entries)
+      if (entry.spec.layout &&
+          !std::memcmp(&entry.weight, &weight, sizeof weight))
+        return &entry;
+    return nullptr;
+  }
+};
+thread_local StorageCache storageCache;
+
+struct FieldRange {
+  const char *field;
+  int64_t wna16_weight::*member;
+  int64_t low;
+  int64_t high;
+};
+constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+constexpr FieldRange kWeightFields[] = {
+    {"code", &wna16_weight::code, 0, static_cast<int64_t>(CodeType::U4FP8)},
+    {"element", &wna16_weight::element, 0,
+     static_cast<int64_t>(ScalarType::F32)},
+    {"scale", &wna16_weight::scale, 0, kNumScalarTypes - 1},
+    {"zeros", &wna16_weight::zeros, 0,
+     static_cast<int64_t>(ZeroPoints::MinusOne)},
+    {"act_order", &wna16_weight::act_order, 0,
+     static_cast<int64_t>(ActOrder::Sorted)},
+    {"experts", &wna16_weight::experts, 1, kMaxExtent},
+    {"input", &wna16_weight::input, 1, kMaxExtent},
+    {"halves", &wna16_weight::halves, 1, 2},
+    {"output", &wna16_weight::output, 1, kMaxExtent},
+    {"group", &wna16_weight::group, -1, kMaxExtent},
+};
+
+WeightSpec makeSpec(const wna16_weight &weight, const LayoutEntry *layout) {
+  WeightSpec spec;
+  spec.code = static_cast<CodeType>(weight.code);
+  spec.element = static_cast<ScalarType>(weight.element);
+  spec.scale = static_cast<ScalarType>(weight.scale);
+  spec.zeros = static_cast<ZeroPoints>(weight.zeros);
+  spec.actOrder = static_cast<ActOrder>(weight.act_order);
+  spec.group = weight.group;
+  spec.layout = layout;
+  spec.experts = weight.experts;
+  spec.input = weight.input;
+  spec.halves = weight.halves;
+  spec.output = weight.output;
+  return spec;
+}
+
+bool checkFields(const char *kernel, const char *name,
+                 const wna16_weight &weight) {
+  for (const FieldRange &range : kWeightFields) {
+    char field[48];
+    std::snprintf(field, sizeof field, "%s.%s", name, range.field);
+    if (!checkRange(kernel, field, weight.*range.member, range.low, range.high))
+      return false;
+  }
+  if (weight.group == 0)
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %s.group to be -1 or positive, got 0", kernel,
+              name);
+  return weight.group != 0;
+}
+
+/// Derives the storage of a weight into the cache; null, with a status, when
+/// there is none.
+const StorageShapes *addStorage(const char *kernel, const char *name,
+                                const wna16_weight &weight) {
+  if (!checkFields(kernel, name, weight))
+    return nullptr;
+  const LayoutEntry *layout = findLayout(weight.layout);
+  if (!layout) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: %s.layout %" PRId64 " is not in the catalogue", kernel, name,
+              weight.layout);
+    return nullptr;
+  }
+  WeightSpec spec = makeSpec(weight, layout);
+  Result<std::vector<StoredPart>> storage = storageOf(spec);
+  if (!storage) {
+    setStatus(WNA16_INVALID_ARGUMENT, "%s: %s: %s", kernel, name,
+              storage.message().c_str());
+    return nullptr;
+  }
+  StorageShapes &entry = storageCache.entries[storageCache.next];
+  storageCache.next = (storageCache.next + 1) % std::size(storageCache.entries);
+  entry = {};
+  entry.weight = weight;
+  entry.spec = spec;
+  for (const StoredPart &part : *storage) {
+    StorageShapes::PartShape &shape =
+        entry.parts[static_cast<size_t>(part.part)];
+    shape.present = true;
+    shape.type = part.type;
+    shape.rank = std::min<int>(part.shape.size(), kMaxRank);
+    std::copy_n(part.shape.begin(), shape.rank, shape.shape);
+  }
+  return &entry;
+}
+
+} // namespace
+
+bool wna16::readWeight(const char *kernel, const char *name,
+                       const wna16_weight &weight, WeightSpec &spec) {
+  const StorageShapes *storage = storageCache.find(weight);
+  if (!storage)
+    storage = addStorage(kernel, name, weight);
+  if (!storage)
+    return false;
+  spec = storage->spec;
+  return true;
+}
+
+WeightBuffers ArgumentReader::takeWeight(const char *name,
+                                         const wna16_weight &weight) {
+  if (!isGood)
+    return {};
+  const StorageShapes *storage = storageCache.find(weight);
+  if (!storage)
+    storage = addStorage(kernel, name, weight);
+  isGood = storage != nullptr;
+  WeightBuffers buffers;
+  for (int i = 0; i < kNumParts && isGood; ++i) {
+    char full[64];
+    std::snprintf(full, sizeof full, "%s %s", name,
+                  wna16::name(static_cast<Part>(i)).data());
+    const StorageShapes::PartShape &part = storage->parts[i];
+    if (part.present)
+      buffers.part[i] =
+          take(full, typeSet(part.type), part.shape, part.rank).data;
+    else
+      takeAbsent(full, "for this weight");
+  }
+  return buffers;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans and values
+//===----------------------------------------------------------------------===//
+
+bool wna16::startCall(const char *kernel, const void *plan) {
+  if (wna16_status_get() != WNA16_OK)
+    return false;
+  if (!plan) {
+    setStatus(WNA16_INVALID_ARGUMENT, "%s: the plan is missing", kernel);
+    return false;
+  }
+  int64_t version;
+  std::memcpy(&version, plan, sizeof version);
+  if (version == WNA16_ABI_VERSION)
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT,
+            "%s: expected a plan of version %d, got %" PRId64, kernel,
+            WNA16_ABI_VERSION, version);
+  return false;
+}
+
+bool wna16::checkRange(const char *kernel, const char *field, int64_t value,
+                       int64_t low, int64_t high) {
+  if (low <= value && value <= high)
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT,
+            "%s: expected %s from %" PRId64 " to %" PRId64 ", got %" PRId64,
+            kernel, field, low, high, value);
+  return false;
+}
+
+bool wna16::checkIndices(const char *kernel, const char *name,
+                         const int32_t *values, int64_t count, int64_t low,
+                         int64_t high) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (low <= values[i] && values[i] < high)
+      continue;
+    setStatus(WNA16_OUT_OF_RANGE,
+              "%s: expected values from %" PRId64 " to %" PRId64
+              " in %s, got %d at position %" PRId64,
+              kernel, low, high - 1, name, static_cast<int>(values[i]), i);
+    return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The checks that compiled code calls
+//===----------------------------------------------------------------------===//
+
+wna16_status wna16_check_arguments(const int64_t *signature,
+                                   const wna16_tensor *tensors, int64_t count) {
+  wna16_status_clear();
+  const int64_t expected = signature[0];
+  ArgumentReader reader("arguments", tensors, count, expected);
+  const int64_t *entry = signature + 1;
+  for (int64_t i = 0; i < expected && reader.good(); ++i) {
+    char name[32];
+    std::snprintf(name, sizeof name, "argument %" PRId64, i);
+    reader.take(name, typeSet(static_cast<ScalarType>(entry[0])), entry + 2,
+                static_cast<int>(entry[1]));
+    entry += 2 + entry[1];
+  }
+  return wna16_status_get();
+}
+
+wna16_status wna16_check_workspace(int64_t needed, const void *workspace,
+                                   int64_t workspace_bytes) {
+  if (wna16_status_get() != WNA16_OK)
+    return wna16_status_get();
+  if (workspace_bytes < needed || (needed > 0 && !workspace))
+    return setStatus(WNA16_WORKSPACE,
+                     "expected a workspace of %" PRId64 " bytes, got %" PRId64,
+                     needed, workspace ? workspace_bytes : 0);
+  if (needed > 0 && reinterpret_cast<uintptr_t>(workspace) % 64 != 0)
+    return setStatus(WNA16_WORKSPACE,
+                     "expected the workspace to be aligned to 64 bytes");
+  return WNA16_OK;
+}

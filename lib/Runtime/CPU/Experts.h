@@ -1,0 +1,66 @@
+//===- Experts.h - Plan, arguments and kernels of fused experts -*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_RUNTIME_CPU_EXPERTS_H
+#define WNA16_LIB_RUNTIME_CPU_EXPERTS_H
+
+#include "../Arguments.h"
+#include "Activation.h"
+
+namespace wna16 {
+
+/// A plan that passed the checks.
+struct ExpertsPlan {
+  wna16_experts_plan fields;
+  WeightSpec w13;
+  WeightSpec w2;
+
+  bool isGated() const { return w13.halves == 2; }
+  ScalarType element() const { return static_cast<ScalarType>(fields.element); }
+  Activation activation() const {
+    return {static_cast<wna16_activation>(fields.activation),
+            static_cast<float>(fields.alpha), static_cast<float>(fields.beta),
+            static_cast<float>(fields.limit)};
+  }
+};
+
+/// The tensors of one call. Batched rows count as tokens with one slot each:
+/// row t of expert e is token e * rowsPerExpert + t.
+struct ExpertsArguments {
+  int64_t tokens = 0;
+  int64_t rowsPerExpert = 0; ///< batched: T
+  int64_t mapSize = 0;
+  Tensor x, weights, ids, bias13, bias2, expertMap, y;
+  WeightBuffers w13, w2;
+
+  /// The local expert of a slot; -1: nobody's here.
+  int32_t expertOf(const ExpertsPlan &plan, int64_t token, int64_t slot) const;
+  /// The routing weight of a slot; 1 without weights.
+  float weightOf(const ExpertsPlan &plan, int64_t token, int64_t slot) const;
+};
+
+/// One way to run fused experts. The first in the table that takes a plan runs
+/// it; faster ones go before the portable one.
+struct ExpertsKernel {
+  const char *name;
+  bool (*takes)(const ExpertsPlan &plan, int64_t tokens);
+  /// Bytes for at most `tokens` tokens; -1 with a status when they overflow.
+  int64_t (*workspace)(const ExpertsPlan &plan, int64_t tokens, int threads);
+  /// Runs with a workspace of at least that size. Ids, counts and the expert
+  /// map have been checked.
+  wna16_status (*run)(const ExpertsPlan &plan,
+                      const ExpertsArguments &arguments, void *workspace,
+                      int threads);
+};
+
+/// Any layout, any code type, any machine.
+extern const ExpertsKernel portableExperts;
+
+} // namespace wna16
+
+#endif // WNA16_LIB_RUNTIME_CPU_EXPERTS_H

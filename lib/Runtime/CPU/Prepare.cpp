@@ -1,0 +1,180 @@
+//===- Prepare.cpp - Bringing weights into another stored form ------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Arguments.h"
+#include "../Status.h"
+#include "Layout/Move.h"
+#include "Threads.h"
+
+#include <new>
+
+using namespace wna16;
+
+namespace {
+
+struct ConvertPlan {
+  wna16_convert_plan fields;
+  WeightSpec source;
+  WeightSpec target;
+};
+
+} // namespace
+
+static bool readPlan(const char *kernel, const void *address,
+                     ConvertPlan &plan) {
+  if (!startCall(kernel, address))
+    return false;
+  plan.fields = *static_cast<const wna16_convert_plan *>(address);
+  return checkRange(kernel, "scale_first", plan.fields.scale_first, 0, 1) &&
+         readWeight(kernel, "source", plan.fields.source, plan.source) &&
+         readWeight(kernel, "target", plan.fields.target, plan.target);
+}
+
+/// Refuses a plan in which `weight` is not dense.
+static bool checkDense(const char *kernel, const char *name,
+                       const WeightSpec &weight) {
+  if (weight.code == CodeType::Dense)
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT, "%s: expected a dense %s, got code %s",
+            kernel, name, wna16::name(weight.code).data());
+  return false;
+}
+
+/// Refuses a plan whose two weights differ in their logical extents.
+static bool checkExtents(const char *kernel, const ConvertPlan &plan) {
+  const WeightSpec &source = plan.source, &target = plan.target;
+  if (source.experts == target.experts && source.input == target.input &&
+      source.rows() == target.rows())
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT,
+            "%s: expected target [%lld, %lld, %lld] (experts, rows, input) to "
+            "equal source [%lld, %lld, %lld]",
+            kernel, static_cast<long long>(target.experts),
+            static_cast<long long>(target.rows()),
+            static_cast<long long>(target.input),
+            static_cast<long long>(source.experts),
+            static_cast<long long>(source.rows()),
+            static_cast<long long>(source.input));
+  return false;
+}
+
+static wna16_status report(const char *kernel, wna16_status code,
+                           const Failure &failure) {
+  return failure ? setStatus(code, "%s: %s", kernel, failure.message.c_str())
+                 : WNA16_OK;
+}
+
+/// Calls step(range) for all experts, from all threads. Of several failures the
+/// first expert's counts.
+template <typename Step>
+static wna16_status forExperts(const char *kernel, int64_t experts, Step step) {
+  Failure first;
+  int64_t failed = experts;
+#pragma omp parallel for num_threads(threadCount()) schedule(dynamic)
+  for (int64_t e = 0; e < experts; ++e) {
+    Failure failure = ok();
+    try {
+      failure = step(ExpertRange{e, e + 1});
+    } catch (const std::bad_alloc &) {
+      failure = fail("out of memory");
+    }
+    if (!failure)
+      continue;
+#pragma omp critical(wna16_first_failure)
+    if (e < failed) {
+      failed = e;
+      first = std::move(failure);
+    }
+  }
+  return report(kernel, WNA16_OUT_OF_RANGE, first);
+}
+
+wna16_status wna16_cpu_convert(const void *plan, const wna16_tensor *tensors,
+                               int64_t count, void *, int64_t, void *) {
+  constexpr const char *kKernel = "convert";
+  ConvertPlan convert;
+  if (!readPlan(kKernel, plan, convert))
+    return wna16_status_get();
+  ArgumentReader reader(kKernel, tensors, count, 2 * WNA16_WEIGHT_TENSORS);
+  WeightBuffers source = reader.takeWeight("source", convert.fields.source);
+  WeightBuffers target = reader.takeWeight("target", convert.fields.target);
+  if (!reader.good() ||
+      report(kKernel, WNA16_INVALID_ARGUMENT,
+             checkMove(convert.source, convert.target)) != WNA16_OK)
+    return wna16_status_get();
+  auto move = [&](ExpertRange range) {
+    return moveWeight(convert.source, source, convert.target, target, range);
+  };
+  // Folding scales into int16 takes the maximum over all experts.
+  if (convert.target.scale == ScalarType::I16)
+    return report(kKernel, WNA16_OUT_OF_RANGE,
+                  move({0, convert.source.experts}));
+  return forExperts(kKernel, convert.source.experts, move);
+}
+
+wna16_status wna16_cpu_convert_bias(const void *plan,
+                                    const wna16_tensor *tensors, int64_t count,
+                                    void *, int64_t, void *) {
+  constexpr const char *kKernel = "convert_bias";
+  ConvertPlan convert;
+  if (!readPlan(kKernel, plan, convert))
+    return wna16_status_get();
+  const WeightSpec &from = convert.source, &to = convert.target;
+  ArgumentReader reader(kKernel, tensors, count, 2);
+  Tensor source = reader.take("source", kFloatTypes,
+                              {from.experts, from.halves, from.output});
+  Tensor target =
+      reader.take("target", source.present ? typeSet(source.type) : kFloatTypes,
+                  {from.experts, from.halves, to.output});
+  if (!reader.good())
+    return wna16_status_get();
+  return report(kKernel, WNA16_INVALID_ARGUMENT,
+                moveBias(from, source.data, to, target.data, source.type));
+}
+
+wna16_status wna16_cpu_dequantize(const void *plan, const wna16_tensor *tensors,
+                                  int64_t count, void *, int64_t, void *) {
+  constexpr const char *kKernel = "dequantize";
+  ConvertPlan convert;
+  if (!readPlan(kKernel, plan, convert) ||
+      !checkDense(kKernel, "target", convert.target) ||
+      !checkExtents(kKernel, convert))
+    return wna16_status_get();
+  const WeightSpec &source = convert.source;
+  ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS);
+  WeightBuffers buffers = reader.takeWeight("source", convert.fields.source);
+  Tensor target = reader.take("target", typeSet(convert.target.element),
+                              {source.experts, source.rows(), source.input});
+  if (!reader.good())
+    return wna16_status_get();
+  return forExperts(kKernel, source.experts, [&](ExpertRange range) {
+    return dequantizeWeight(source, buffers, convert.target.element,
+                            convert.fields.scale_first, target.data, range);
+  });
+}
+
+wna16_status wna16_cpu_quantize(const void *plan, const wna16_tensor *tensors,
+                                int64_t count, void *, int64_t, void *) {
+  constexpr const char *kKernel = "quantize";
+  ConvertPlan convert;
+  if (!readPlan(kKernel, plan, convert) ||
+      !checkDense(kKernel, "source", convert.source) ||
+      !checkExtents(kKernel, convert))
+    return wna16_status_get();
+  const WeightSpec &target = convert.target;
+  ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS);
+  Tensor source = reader.take("source", typeSet(convert.source.element),
+                              {target.experts, target.rows(), target.input});
+  WeightBuffers buffers = reader.takeWeight("target", convert.fields.target);
+  if (!reader.good())
+    return wna16_status_get();
+  return forExperts(kKernel, target.experts, [&](ExpertRange range) {
+    return quantizeWeight(convert.source.element, source.data, target, buffers,
+                          range);
+  });
+}

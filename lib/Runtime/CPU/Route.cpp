@@ -1,0 +1,223 @@
+//===- Route.cpp - Router logits to weights and expert ids ----------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Arguments.h"
+#include "../Status.h"
+#include "Elements.h"
+#include "Threads.h"
+#include "Workspace.h"
+
+#include <cmath>
+#include <limits>
+#include <omp.h>
+
+using namespace wna16;
+
+static constexpr const char *kKernel = "route";
+
+namespace {
+
+/// What one thread needs for one token.
+struct RouteScratch {
+  float *score;  ///< [experts], without the correction
+  float *choice; ///< [experts], what is chosen by; NaN: taken or dropped
+  float *group;  ///< [groups], likewise
+};
+
+} // namespace
+
+static RouteScratch carveScratch(const wna16_route_plan &plan, Carver &carver) {
+  RouteScratch scratch;
+  scratch.score = carver.take<float>(plan.experts);
+  scratch.choice = carver.take<float>(plan.experts);
+  scratch.group = carver.take<float>(plan.groups);
+  return scratch;
+}
+
+/// Takes the highest entry, the first of equals, and marks it as taken. There
+/// has to be one.
+static int64_t takeBest(float *values, int64_t count) {
+  int64_t best = -1;
+  for (int64_t i = 0; i < count; ++i)
+    if (!std::isnan(values[i]) && (best < 0 || values[i] > values[best]))
+      best = i;
+  values[best] = std::numeric_limits<float>::quiet_NaN();
+  return best;
+}
+
+static void softmax(const float *in, int64_t count, float *out) {
+  float highest = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < count; ++i)
+    highest = std::fmax(highest, in[i]);
+  float sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = std::exp(in[i] - highest);
+    sum += out[i];
+  }
+  for (int64_t i = 0; i < count; ++i)
+    out[i] /= sum;
+}
+
+static void computeScores(const wna16_route_plan &plan, const float *correction,
+                          const RouteScratch &scratch) {
+  float *score = scratch.score;
+  if (plan.scoring == WNA16_SIGMOID)
+    for (int64_t e = 0; e < plan.experts; ++e)
+      score[e] = 1.0f / (1.0f + std::exp(-score[e]));
+  else if (!plan.softmax_after_topk)
+    softmax(score, plan.experts, score);
+  for (int64_t e = 0; e < plan.experts; ++e) {
+    float choice = correction ? score[e] + correction[e] : score[e];
+    // NaN means taken; one that comes from the logits is chosen last instead.
+    scratch.choice[e] =
+        std::isnan(choice) ? -std::numeric_limits<float>::infinity() : choice;
+  }
+}
+
+/// The best member or, with a correction, the sum of the best two.
+static float groupScore(const float *choice, int64_t count, bool sumOfTwo) {
+  float first = -std::numeric_limits<float>::infinity();
+  float second = first;
+  for (int64_t i = 0; i < count; ++i) {
+    if (choice[i] > first) {
+      second = first;
+      first = choice[i];
+    } else if (choice[i] > second) {
+      second = choice[i];
+    }
+  }
+  return sumOfTwo && count > 1 ? first + second : first;
+}
+
+/// Drops the experts of all but the best groups.
+static void dropGroups(const wna16_route_plan &plan, bool corrected,
+                       const RouteScratch &scratch) {
+  if (plan.groups <= 1)
+    return;
+  const int64_t size = plan.experts / plan.groups;
+  for (int64_t g = 0; g < plan.groups; ++g) {
+    float score = groupScore(scratch.choice + g * size, size, corrected);
+    scratch.group[g] =
+        std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
+  }
+  for (int64_t i = 0; i < plan.top_groups; ++i)
+    takeBest(scratch.group, plan.groups);
+  for (int64_t e = 0; e < plan.experts; ++e)
+    if (!std::isnan(scratch.group[e / size]))
+      scratch.choice[e] = std::numeric_limits<float>::quiet_NaN();
+}
+
+/// Routes the token whose logits are in scratch.score.
+static void routeToken(const wna16_route_plan &plan, const float *correction,
+                       const RouteScratch &scratch, float *weights,
+                       int32_t *ids) {
+  computeScores(plan, correction, scratch);
+  dropGroups(plan, correction != nullptr, scratch);
+  for (int64_t i = 0; i < plan.top_k; ++i) {
+    int64_t best = takeBest(scratch.choice, plan.experts);
+    ids[i] = static_cast<int32_t>(best);
+    weights[i] = scratch.score[best];
+  }
+  if (plan.softmax_after_topk)
+    softmax(weights, plan.top_k, weights);
+  float sum = 0;
+  for (int64_t i = 0; i < plan.top_k; ++i)
+    sum += weights[i];
+  const bool divide = plan.renormalize && sum != 0;
+  const float scaling = static_cast<float>(plan.scaling);
+  for (int64_t i = 0; i < plan.top_k; ++i)
+    weights[i] = (divide ? weights[i] / sum : weights[i]) * scaling;
+}
+
+/// Brings groups to 1 where there are none; false when a field is bad.
+static bool readPlan(const void *address, wna16_route_plan &plan) {
+  if (!startCall(kKernel, address))
+    return false;
+  plan = *static_cast<const wna16_route_plan *>(address);
+  if (!checkRange(kKernel, "experts", plan.experts, 1, INT32_MAX) ||
+      !checkRange(kKernel, "top_k", plan.top_k, 1, plan.experts) ||
+      !checkRange(kKernel, "scoring", plan.scoring, WNA16_SOFTMAX,
+                  WNA16_SIGMOID) ||
+      !checkRange(kKernel, "renormalize", plan.renormalize, 0, 1) ||
+      !checkRange(kKernel, "groups", plan.groups, 0, plan.experts) ||
+      !checkRange(kKernel, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
+    return false;
+  if (plan.softmax_after_topk && plan.scoring != WNA16_SOFTMAX) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "route: softmax_after_topk goes with softmax scoring");
+    return false;
+  }
+  if (!std::isfinite(plan.scaling)) {
+    setStatus(WNA16_INVALID_ARGUMENT, "route: expected a finite scaling");
+    return false;
+  }
+  if (plan.groups <= 1) {
+    plan.groups = plan.top_groups = 1;
+    return true;
+  }
+  if (plan.experts % plan.groups != 0) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "route: expected groups (%lld) to divide experts (%lld)",
+              static_cast<long long>(plan.groups),
+              static_cast<long long>(plan.experts));
+    return false;
+  }
+  return checkRange(kKernel, "top_groups", plan.top_groups, 1, plan.groups) &&
+         checkRange(kKernel, "top_k with top_groups", plan.top_k, 1,
+                    plan.top_groups * (plan.experts / plan.groups));
+}
+
+static int64_t scratchBytes(const wna16_route_plan &plan) {
+  Carver carver(nullptr);
+  carveScratch(plan, carver);
+  return carver.bytes(kKernel);
+}
+
+int64_t wna16_cpu_route_workspace(const void *plan, int64_t tokens) {
+  wna16_route_plan route;
+  if (!readPlan(plan, route) ||
+      !checkRange(kKernel, "tokens", tokens, 0, INT64_MAX))
+    return -1;
+  return scratchBytes(route) * threadCount();
+}
+
+wna16_status wna16_cpu_route(const void *plan, const wna16_tensor *tensors,
+                             int64_t count, void *workspace,
+                             int64_t workspace_bytes, void *) {
+  wna16_route_plan route;
+  if (!readPlan(plan, route))
+    return wna16_status_get();
+  ArgumentReader reader(kKernel, tensors, count, 4);
+  Tensor logits = reader.take("logits", kFloatTypes, {-1, route.experts});
+  Tensor correction =
+      reader.takeOptional("correction bias", kF32, {route.experts});
+  const int64_t tokens = reader.good() ? logits.shape[0] : 0;
+  Tensor weights = reader.take("topk_weights", kF32, {tokens, route.top_k});
+  Tensor ids = reader.take("topk_ids", kI32, {tokens, route.top_k});
+  const int threads = threadCount();
+  const int64_t bytes = scratchBytes(route);
+  if (!reader.good() || wna16_check_workspace(bytes * threads, workspace,
+                                              workspace_bytes) != WNA16_OK)
+    return wna16_status_get();
+
+#pragma omp parallel num_threads(threads)
+  {
+    Carver carver(static_cast<char *>(workspace) +
+                  bytes * omp_get_thread_num());
+    RouteScratch scratch = carveScratch(route, carver);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < tokens; ++t) {
+      loadElements(logits.type, logits.data, t * route.experts, route.experts,
+                   scratch.score);
+      routeToken(route, static_cast<const float *>(correction.data), scratch,
+                 static_cast<float *>(weights.data) + t * route.top_k,
+                 static_cast<int32_t *>(ids.data) + t * route.top_k);
+    }
+  }
+  return WNA16_OK;
+}
