@@ -20,7 +20,7 @@ install(TARGETS ${libraries} ${tools} EXPORT WNA16Targets
 install(EXPORT WNA16Targets NAMESPACE WNA16::
   DESTINATION "${WNA16_INSTALL_CMAKEDIR}")
 
-set(headers Layout Runtime Checkpoint)
+set(headers Layout Runtime Checkpoint Module)
 if(WNA16_ENABLE_MLIR)
   list(APPEND headers Dialect Backend Transforms)
 endif()
