@@ -130,7 +130,9 @@ ArgumentReader::ArgumentReader(const char *kernel, const wna16_tensor *tensors,
               expected, tensors ? count : 0);
 }
 
-bool ArgumentReader::isAbsent() const { return !next->data && next->ndim == 0; }
+static bool isAbsent(const wna16_tensor &tensor) {
+  return !tensor.data && tensor.ndim == 0;
+}
 
 /// The first thing wrong with a tensor whose type and shape are right.
 static const char *findFault(const wna16_tensor &tensor, ScalarType type) {
@@ -155,7 +157,7 @@ Tensor ArgumentReader::take(const char *name, TypeSet types,
     return {};
   const wna16_tensor &tensor = *next++;
   isGood = false;
-  if (rank > 0 && !tensor.data && tensor.ndim == 0) {
+  if (isAbsent(tensor)) {
     setStatus(WNA16_INVALID_ARGUMENT, "%s: %s is missing", kernel, name);
     return {};
   }

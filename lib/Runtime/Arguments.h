@@ -67,8 +67,6 @@ public:
   bool good() const { return isGood; }
 
 private:
-  bool isAbsent() const;
-
   const char *kernel;
   const wna16_tensor *next;
   bool isGood;

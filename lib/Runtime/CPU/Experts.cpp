@@ -12,6 +12,7 @@
 #include "Layout/Catalogue.h"
 #include "Threads.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 
@@ -250,12 +251,12 @@ static bool checkBiasLayout(const ExpertsPlan &plan,
   if (!arguments.bias13.present && !arguments.bias2.present)
     return true;
   const LayoutEntry *layout = findLayout(plan.fields.bias_layout);
-  if (layout && layout == findLayout("dense"))
+  if (layout && layout->bias == findLayout("dense")->bias)
     return true;
   setStatus(WNA16_UNSUPPORTED,
-            "%s: expected biases in their natural order (bias_layout of "
-            "dense), got layout %" PRId64,
-            kKernel, plan.fields.bias_layout);
+            "%s: expected biases in their natural order, got bias_layout %s; "
+            "use dense",
+            kKernel, layout ? layout->name.data() : "out of range");
   return false;
 }
 

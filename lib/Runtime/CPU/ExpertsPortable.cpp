@@ -22,8 +22,10 @@
 #include "Layout/Move.h"
 #include "Workspace.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <omp.h>
+#include <utility>
 
 using namespace wna16;
 

@@ -1,0 +1,246 @@
+//===- RouteTest.cpp - Routing --------------------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestSupport.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace wna16test;
+
+namespace {
+
+struct Routed {
+  std::vector<float> weights;
+  std::vector<int32_t> ids;
+};
+
+wna16_route_plan routePlan(int64_t experts, int64_t topK,
+                           wna16_scoring scoring) {
+  wna16_route_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.experts = experts;
+  plan.top_k = topK;
+  plan.scoring = scoring;
+  plan.scaling = 1;
+  return plan;
+}
+
+Routed route(const wna16_route_plan &plan, HostTensor logits,
+             HostTensor correction = {}) {
+  const int64_t tokens = logits.shape[0];
+  HostTensor weights(ScalarType::F32, {tokens, plan.top_k});
+  HostTensor ids(ScalarType::I32, {tokens, plan.top_k});
+  weights.poison();
+  ids.poison();
+  wna16_status_clear();
+  const int64_t bytes = wna16_cpu_route_workspace(&plan, tokens);
+  EXPECT_GE(bytes, 0) << wna16_status_message();
+  Workspace workspace(std::max<int64_t>(bytes, 0));
+  wna16_tensor tensors[] = {logits.view(), correction.view(), weights.view(),
+                            ids.view()};
+  EXPECT_EQ(
+      wna16_cpu_route(&plan, tensors, 4, workspace.data(), bytes, nullptr),
+      WNA16_OK)
+      << wna16_status_message();
+  const int64_t count = tokens * plan.top_k;
+  return {{weights.as<float>(), weights.as<float>() + count},
+          {ids.as<int32_t>(), ids.as<int32_t>() + count}};
+}
+
+HostTensor row(const std::vector<double> &values) {
+  HostTensor tensor(ScalarType::F32, {1, static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i)
+    tensor.set(i, values[i]);
+  return tensor;
+}
+
+HostTensor vectorOf(const std::vector<double> &values) {
+  HostTensor tensor = row(values);
+  tensor.shape.erase(tensor.shape.begin());
+  return tensor;
+}
+
+using Ids = std::vector<int32_t>;
+
+TEST(Routing, SoftmaxWithAndWithoutRenormalize) {
+  Random random(1);
+  for (ScalarType type : {ScalarType::F32, ScalarType::F16, ScalarType::BF16}) {
+    HostTensor logits = randomTensor(random, type, {33, 8});
+    for (int64_t renormalize : {0, 1}) {
+      wna16_route_plan plan = routePlan(8, 3, WNA16_SOFTMAX);
+      plan.renormalize = renormalize;
+      Routed routed = route(plan, logits);
+      for (int64_t t = 0; t < 33; ++t) {
+        std::vector<int32_t> order(8);
+        std::iota(order.begin(), order.end(), 0);
+        auto logit = [&](int32_t e) { return logits.get(t * 8 + e); };
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int a, int b) { return logit(a) > logit(b); });
+        double all = 0, chosen = 0;
+        for (int k = 0; k < 8; ++k) {
+          all += std::exp(logit(order[k]));
+          chosen += k < 3 ? std::exp(logit(order[k])) : 0;
+        }
+        for (int k = 0; k < 3; ++k) {
+          EXPECT_EQ(routed.ids[t * 3 + k], order[k]);
+          EXPECT_NEAR(routed.weights[t * 3 + k],
+                      std::exp(logit(order[k])) / (renormalize ? chosen : all),
+                      1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(Routing, TiesGoToTheLowestIndex) {
+  wna16_route_plan plan = routePlan(6, 3, WNA16_SOFTMAX);
+  EXPECT_EQ(route(plan, row({1, 2, 1, 2, 1, 2})).ids, (Ids{1, 3, 5}));
+  EXPECT_EQ(route(plan, row({0, 0, 0, 0, 0, 0})).ids, (Ids{0, 1, 2}));
+}
+
+TEST(Routing, B64_ScalingIsIndependentOfRenormalize) {
+  const double logits[] = {0.5, 2, -1, 1, 0, 1.5, -2, 0.25};
+  double all = 0;
+  for (double logit : logits)
+    all += std::exp(logit);
+  const double best[] = {std::exp(2), std::exp(1.5), std::exp(1)};
+  const double sum = best[0] + best[1] + best[2];
+  for (int64_t renormalize : {0, 1})
+    for (double scaling : {1.0, 16.0}) {
+      wna16_route_plan plan = routePlan(8, 3, WNA16_SOFTMAX);
+      plan.renormalize = renormalize;
+      plan.scaling = scaling;
+      Routed routed = route(plan, row({std::begin(logits), std::end(logits)}));
+      EXPECT_EQ(routed.ids, (Ids{1, 5, 3}));
+      for (int k = 0; k < 3; ++k)
+        EXPECT_NEAR(routed.weights[k],
+                    best[k] / (renormalize ? sum : all) * scaling,
+                    1e-6 * scaling);
+    }
+}
+
+TEST(Routing, B65_WeightsAreTheUnbiasedScores) {
+  wna16_route_plan plan = routePlan(8, 2, WNA16_SIGMOID);
+  plan.renormalize = 1;
+  Routed routed = route(plan, row({-18, -18.5, -18, -19, -18.2, -18, -18, -18}),
+                        vectorOf({0, 12, 0, 12.5, 0, 0, 0, 0}));
+  EXPECT_EQ(routed.ids, (Ids{3, 1}));
+  const double a = 1 / (1 + std::exp(19.0)), b = 1 / (1 + std::exp(18.5));
+  EXPECT_NEAR(routed.weights[0], a / (a + b), 1e-6);
+  EXPECT_NEAR(routed.weights[1], b / (a + b), 1e-6);
+}
+
+TEST(Routing, B65_AllZeroSumStaysFinite) {
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SIGMOID);
+  plan.renormalize = 1;
+  Routed routed =
+      route(plan, row({-200, -200, -200, -200}), vectorOf({12, 0, 12, 0}));
+  EXPECT_EQ(routed.ids, (Ids{0, 2}));
+  EXPECT_EQ(routed.weights, (std::vector<float>{0, 0}));
+}
+
+TEST(Routing, GroupsAreRankedByTheirBestMember) {
+  wna16_route_plan plan = routePlan(8, 2, WNA16_SOFTMAX);
+  plan.groups = 4;
+  plan.top_groups = 1;
+  EXPECT_EQ(route(plan, row({1, 1, 3, 0, 2, 2.5, 0, 0})).ids, (Ids{2, 3}));
+}
+
+TEST(Routing, GroupsWithCorrectionAreRankedByTheirBestTwo) {
+  wna16_route_plan plan = routePlan(8, 2, WNA16_SIGMOID);
+  plan.groups = 4;
+  plan.top_groups = 1;
+  Routed routed = route(plan, row({1, 1, 3, -9, 2, 2.5, 0, 0}),
+                        vectorOf({0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(routed.ids, (Ids{5, 4}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-2.5)), 1e-6);
+}
+
+TEST(Routing, DroppedGroupsAreNeverChosen) {
+  // Negative corrections push the kept group below zero.
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SIGMOID);
+  plan.groups = 2;
+  plan.top_groups = 1;
+  EXPECT_EQ(route(plan, row({0, 0, 1, 1}), vectorOf({-5, -5, -4, -4})).ids,
+            (Ids{2, 3}));
+}
+
+TEST(Routing, SoftmaxAfterTopK) {
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SOFTMAX);
+  plan.softmax_after_topk = 1;
+  Routed routed = route(plan, row({1, 4, 2, 3}));
+  EXPECT_EQ(routed.ids, (Ids{1, 3}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-1.0)), 1e-6);
+  EXPECT_NEAR(routed.weights[1], 1 / (1 + std::exp(1.0)), 1e-6);
+}
+
+TEST(Routing, LlamaTopOneSigmoid) {
+  wna16_route_plan plan = routePlan(4, 1, WNA16_SIGMOID);
+  Routed routed = route(plan, row({-1, 0.5, 0.25, -3}));
+  EXPECT_EQ(routed.ids, (Ids{1}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-0.5)), 1e-6);
+}
+
+TEST(Routing, NaNLogitsGiveValidIds) {
+  for (wna16_scoring scoring : {WNA16_SOFTMAX, WNA16_SIGMOID}) {
+    wna16_route_plan plan = routePlan(8, 8, scoring);
+    plan.renormalize = 1;
+    plan.groups = 2;
+    plan.top_groups = 2;
+    Routed routed =
+        route(plan, row({NAN, 1, NAN, INFINITY, -INFINITY, NAN, 0, NAN}));
+    std::sort(routed.ids.begin(), routed.ids.end());
+    EXPECT_EQ(routed.ids, (Ids{0, 1, 2, 3, 4, 5, 6, 7}));
+  }
+}
+
+TEST(Routing, NoTokens) {
+  wna16_route_plan plan = routePlan(8, 2, WNA16_SOFTMAX);
+  EXPECT_TRUE(route(plan, HostTensor(ScalarType::F32, {0, 8})).ids.empty());
+}
+
+TEST(Routing, RefusesBadPlans) {
+  struct {
+    const char *message;
+    std::function<void(wna16_route_plan &)> change;
+  } cases[] = {
+      {"route: expected a plan of version 1, got 9",
+       [](auto &plan) { plan.abi_version = 9; }},
+      {"route: expected top_k from 1 to 8, got 9",
+       [](auto &plan) { plan.top_k = 9; }},
+      {"route: expected scoring from 0 to 1, got 2",
+       [](auto &plan) { plan.scoring = 2; }},
+      {"route: expected groups (3) to divide experts (8)",
+       [](auto &plan) { plan.groups = 3; }},
+      {"route: expected top_groups from 1 to 4, got 0",
+       [](auto &plan) { plan.groups = 4; }},
+      {"route: expected top_k with top_groups from 1 to 2, got 3",
+       [](auto &plan) {
+         plan.groups = 4, plan.top_groups = 1, plan.top_k = 3;
+       }},
+      {"route: softmax_after_topk goes with softmax scoring",
+       [](auto &plan) {
+         plan.scoring = WNA16_SIGMOID, plan.softmax_after_topk = 1;
+       }},
+      {"route: expected a finite scaling",
+       [](auto &plan) { plan.scaling = NAN; }},
+  };
+  for (const auto &entry : cases) {
+    wna16_route_plan plan = routePlan(8, 2, WNA16_SOFTMAX);
+    entry.change(plan);
+    wna16_status_clear();
+    EXPECT_EQ(wna16_cpu_route_workspace(&plan, 1), -1);
+    EXPECT_EQ(wna16_status_get(), WNA16_INVALID_ARGUMENT);
+    EXPECT_STREQ(wna16_status_message(), entry.message);
+  }
+}
+
+} // namespace
