@@ -1,5 +1,4 @@
-//===- BitOrder.h - Layouts as permutations of address bits
-//-----------------===//
+//===- BitOrder.h - Layouts as permutations of address bits ---------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

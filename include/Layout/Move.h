@@ -28,7 +28,7 @@ struct ExpertRange {
 
 /// Whether `moveWeight` can bring `source` into `target`, and if not, why, with
 /// the numbers. Allowed: any pair of layouts; target extents >= source extents
-/// (pad values: the code that decodes to 0, scale 0, zero point of that code);
+/// (padding is zero bits: code 0, scale 0, zero point 0);
 /// target group dividing the source group; code types of one width as far as
 /// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
 /// implied zero only when the source's zero is that implied one); zero-point
@@ -88,6 +88,7 @@ private:
   WeightSpec spec;
   Stored codes, scales, zeros;
   const int32_t *groupIndex = nullptr;
+  float globalScale = 1.0f;
 };
 
 /// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)

@@ -1,5 +1,4 @@
-//===- Scalar.h - 16-bit floats in memory
-//-----------------------------------===//
+//===- Scalar.h - 16-bit floats in memory ---------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- BitOrder.cpp - Layouts as permutations of address bits
-//---------------===//
+//===- BitOrder.cpp - Layouts as permutations of address bits -------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -57,7 +56,7 @@ static std::string parseWord(std::string_view word,
       return "expected a decimal bit number";
     index = index * 10 + (digit - '0');
   }
-  if (low.size() >= 40)
+  if (low.size() >= 40 || index >= 40)
     return "expected at most 40 bits";
   low.push_back({Axis(axis), static_cast<uint8_t>(index), inverted});
   return {};
@@ -87,7 +86,7 @@ Result<BitOrder> BitOrder::parse(std::string_view text) {
     int count = 0;
     for (Bit bit : order.low)
       if (bit.axis == Axis(axis)) {
-        seen |= uint64_t(1) << (bit.index & 63);
+        seen |= uint64_t(1) << bit.index;
         ++count;
       }
     if (seen != (uint64_t(1) << count) - 1)

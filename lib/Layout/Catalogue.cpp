@@ -1,5 +1,4 @@
-//===- Catalogue.cpp - Every storage layout, as data
-//------------------------===//
+//===- Catalogue.cpp - Every storage layout, as data ----------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -39,15 +38,15 @@ const std::vector<LayoutEntry> &wna16::allLayouts() {
       {1,
        "interleaved",
        "rows of gate and up alternate",
-       "K | s | N",
-       "K | s | N",
+       "K | S | N",
+       "K | S | N",
        "",
-       "G | s | N",
-       "G | s | N",
+       "G | S | N",
+       "G | S | N",
        "",
        "n0 n1 n2 | G | N",
        "n0 n1 | G | N",
-       "s | N",
+       "S | N",
        C::RowWords,
        S::RowMajor,
        S::None,
@@ -411,8 +410,9 @@ Result<AddressMap> wna16::scaleAddresses(const WeightSpec &spec) {
 
 Result<AddressMap> wna16::zeroAddresses(const WeightSpec &spec) {
   const LayoutEntry &layout = *spec.layout;
-  return sideAddresses(spec, spec.bits() == 4 ? layout.zeros4 : layout.zeros8,
-                       32 / zeroBits(spec));
+  return sideAddresses(
+      spec, spec.bits() == 4 ? layout.zeros4 : layout.zeros8,
+      layout.zeroShape == SideShape::GroupMajor ? 32 / zeroBits(spec) : 1);
 }
 
 Result<AddressMap> wna16::biasAddresses(const WeightSpec &spec) {

@@ -1,5 +1,4 @@
-//===- Codes.h - Codes in memory
-//--------------------------------------------===//
+//===- Codes.h - Codes in memory ------------------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,7 +9,7 @@
 #ifndef WNA16_LIB_LAYOUT_CODES_H
 #define WNA16_LIB_LAYOUT_CODES_H
 
-#include "Layout/Catalogue.h"
+#include "Layout/Move.h"
 #include "Layout/Scalar.h"
 
 namespace wna16 {
@@ -30,6 +29,16 @@ inline void storeCode(uint8_t *data, int bits, int64_t index, uint32_t code) {
   int shift = 4 * (index & 1);
   uint8_t &byte = data[index >> 1];
   byte = static_cast<uint8_t>((byte & ~(15 << shift)) | (code & 15) << shift);
+}
+
+/// Scale `index`; folded ones count in units of `global`.
+inline float loadScale(ScalarType type, const void *data, int64_t index,
+                       float global) {
+  if (type != ScalarType::I16)
+    return loadFloat(type, data, index);
+  int16_t folded;
+  std::memcpy(&folded, static_cast<const char *>(data) + 2 * index, 2);
+  return static_cast<float>(folded) * global;
 }
 
 /// The zero point that a code type implies, as an unsigned code.
@@ -88,6 +97,13 @@ struct ExpertView {
   uint8_t *zeroData = nullptr;
   int32_t *groupIndex = nullptr;
   int32_t *permutation = nullptr;
+  float *globalScale = nullptr;
+
+  float scale(int64_t group, int64_t row) const {
+    return loadScale(spec->scale, scaleData,
+                     scales.group(group) + scales.row(row),
+                     globalScale ? *globalScale : 1.0f);
+  }
 
   /// Zero point of a group of a row, as an unsigned code.
   int zero(int64_t group, int64_t row) const {
@@ -101,6 +117,13 @@ struct ExpertView {
     return static_cast<int>(stored);
   }
 };
+
+/// Experts of a call lie in 0..experts.
+Failure checkRange(const WeightSpec &spec, ExpertRange range);
+
+/// Group indices of an expert lie in 0..groups-1.
+Failure checkGroupIndex(const WeightSpec &spec, const int32_t *index,
+                        int64_t expert);
 
 /// Resolves the addresses and buffers of an expert; the spec passed storageOf.
 Result<ExpertView> viewExpert(const WeightSpec &spec,

@@ -1,5 +1,4 @@
-//===- Move.cpp - From any layout to any other
-//------------------------------===//
+//===- Move.cpp - From any layout to any other ----------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,6 +15,24 @@
 #include <numeric>
 
 using namespace wna16;
+
+Failure wna16::checkRange(const WeightSpec &spec, ExpertRange range) {
+  if (range.begin >= 0 && range.begin <= range.end && range.end <= spec.experts)
+    return ok();
+  return fail("expected experts in 0.." + std::to_string(spec.experts) +
+              ", got " + std::to_string(range.begin) + ".." +
+              std::to_string(range.end));
+}
+
+Failure wna16::checkGroupIndex(const WeightSpec &spec, const int32_t *index,
+                               int64_t expert) {
+  for (int64_t k = 0, groups = spec.groups(); k < spec.input; ++k)
+    if (index[k] < 0 || index[k] >= groups)
+      return fail("expected group indices of expert " + std::to_string(expert) +
+                  " in 0.." + std::to_string(groups - 1) + ", got " +
+                  std::to_string(index[k]) + " at input " + std::to_string(k));
+  return ok();
+}
 
 Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
                                      const WeightBuffers &buffers,
@@ -64,6 +81,7 @@ Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
       view.permutation = reinterpret_cast<int32_t *>(data);
       break;
     case Part::GlobalScale:
+      view.globalScale = reinterpret_cast<float *>(data);
       break;
     }
   }
@@ -119,10 +137,7 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
                   show(name(target.element)));
     return ok();
   }
-  int64_t from = source.group < 0 ? source.input : source.group;
-  int64_t to = target.group < 0 ? target.input : target.group;
-  bool oneGroup = source.groups() == 1 && target.groups() == 1;
-  if (!oneGroup && (to == 0 || from % to))
+  if (source.groups() > 1 && (target.group < 0 || source.group % target.group))
     return fail("expected the new group (" + std::to_string(target.group) +
                 ") to divide the old one (" + std::to_string(source.group) +
                 ")");
@@ -181,19 +196,16 @@ private:
     rows.resize(target.input);
     std::iota(rows.begin(), rows.end(), 0);
     groupOfRow.resize(source.input);
-    int64_t groups = source.groups();
+    if (from.groupIndex)
+      if (Failure bad = checkGroupIndex(source, from.groupIndex, expert))
+        return bad;
     int64_t size = source.group < 0 ? std::max<int64_t>(source.input, 1)
                                     : std::max<int64_t>(source.group, 1);
     for (int64_t k = 0; k < source.input; ++k) {
-      int64_t group = source.code == CodeType::Dense ? 0 : k / size;
-      if (from.groupIndex) {
-        group = from.groupIndex[k];
-        if (group < 0 || group >= groups)
-          return fail("expected group indices" + where() + " in 0.." +
-                      std::to_string(groups - 1) + ", got " +
-                      std::to_string(group) + " at input " + std::to_string(k));
-      }
-      groupOfRow[k] = group;
+      if (from.groupIndex)
+        groupOfRow[k] = from.groupIndex[k];
+      else
+        groupOfRow[k] = source.code == CodeType::Dense ? 0 : k / size;
     }
     if (target.actOrder == ActOrder::Index)
       std::copy(from.groupIndex, from.groupIndex + source.input, to.groupIndex);
@@ -246,7 +258,8 @@ private:
     return source.group < 0 ? 0 : first / source.group;
   }
 
-  template <typename Fn> void forEachGroup(Fn fn) {
+  template <typename Fn>
+  void forEachGroup(Fn fn) {
     for (int64_t g = 0, e = target.groups(); g < e; ++g)
       for (int64_t r = 0, rs = target.rows(); r < rs; ++r)
         if (int64_t group = sourceGroup(g), row = sourceRow(r);
@@ -270,9 +283,11 @@ private:
         return;
       }
       // Folded for int8 activations: every step in the scale's own type.
+      // What is no number, or overflows on the way, saturates.
       float ratio = roundTo(source.scale, value / largest);
       float folded = std::nearbyint(roundTo(source.scale, ratio * 4096.0f));
-      auto stored = static_cast<int16_t>(folded);
+      auto stored = static_cast<int16_t>(
+          std::isnan(folded) ? 0.0f : std::clamp(folded, -32768.0f, 32767.0f));
       std::memcpy(to.scaleData + 2 * at, &stored, 2);
     });
   }
@@ -363,6 +378,8 @@ private:
 /// The largest scale of all experts, for folding.
 static Result<float> largestScale(const WeightSpec &spec,
                                   const WeightBuffers &buffers) {
+  if (!buffers.get(Part::Scales))
+    return fail("expected a buffer for scales");
   float largest = 0;
   int64_t count = 0;
   Result<std::vector<StoredPart>> parts = storageOf(spec);
@@ -385,6 +402,8 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
                           ExpertRange range) {
   if (Failure bad = checkMove(source, target))
     return bad;
+  if (Failure bad = checkRange(source, range))
+    return bad;
   float largest = 0;
   if (target.scale == ScalarType::I16 && source.scale != ScalarType::I16 &&
       target.code != CodeType::Dense) {
@@ -392,7 +411,14 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
     if (!found)
       return found.takeFailure();
     largest = *found;
+    if (!to.get(Part::GlobalScale))
+      return fail("expected a buffer for global_scale");
     *to.get<float>(Part::GlobalScale) = largest / 4096.0f;
+  }
+  if (source.scale == ScalarType::I16 && source.code != CodeType::Dense) {
+    if (!from.get(Part::GlobalScale) || !to.get(Part::GlobalScale))
+      return fail("expected buffers for global_scale");
+    *to.get<float>(Part::GlobalScale) = *from.get<float>(Part::GlobalScale);
   }
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> in = viewExpert(source, from, e),
@@ -409,6 +435,9 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
 
 Failure wna16::moveBias(const WeightSpec &source, const void *from,
                         const WeightSpec &target, void *to, ScalarType type) {
+  for (const WeightSpec *spec : {&source, &target})
+    if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
+      return parts.takeFailure();
   Result<AddressMap> in = biasAddresses(source), out = biasAddresses(target);
   if (!in)
     return in.takeFailure();

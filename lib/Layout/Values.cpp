@@ -1,5 +1,4 @@
-//===- Values.cpp - Codes to floats and back
-//--------------------------------===//
+//===- Values.cpp - Codes to floats and back ------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -40,7 +39,14 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
     for (int64_t r = 0, e = spec.rows(); r < e; ++r)
       *next++ = map.row(r);
   };
+  codes = scales = zeros = {};
+  groupIndex = nullptr;
+  globalScale = 1.0f;
   for (const StoredPart &part : *parts) {
+    if (part.elements() && !data.get(part.part))
+      return fail("expected a buffer for " + std::string(name(part.part)));
+    if (part.part == Part::GlobalScale)
+      globalScale = *data.get<float>(part.part);
     const auto *bytes = data.get<const uint8_t>(part.part);
     if (part.part == Part::GroupIndex) {
       groupIndex = reinterpret_cast<const int32_t *>(bytes);
@@ -82,7 +88,8 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
   int bits = spec.bits();
   const uint8_t *scaleData = scales.data + expert * scales.expertBytes;
   auto scaleOf = [&](int64_t g) {
-    return loadFloat(spec.scale, scaleData, scales.inner[g] + scales.row[row]);
+    return loadScale(spec.scale, scaleData, scales.inner[g] + scales.row[row],
+                     globalScale);
   };
   auto zeroOf = [&](int64_t g) {
     if (!zeros.data)
@@ -118,46 +125,49 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
 // Dequantise and quantise
 //===----------------------------------------------------------------------===//
 
+/// Row `r` as upstream's emulation has it: both factors rounded first.
+static void decodeScaleFirst(const ExpertView &view, int64_t r, ScalarType type,
+                             float *out) {
+  const WeightSpec &spec = *view.spec;
+  int64_t size = spec.group < 0 ? spec.input : spec.group;
+  for (int64_t k = 0; k < spec.input; ++k) {
+    int64_t g = view.groupIndex ? view.groupIndex[k] : k / size;
+    int zero = view.zero(g, r);
+    uint32_t code = loadCode(view.codeData, spec.bits(),
+                             view.codes.row(r) + view.codes.input(k));
+    auto value = static_cast<float>(
+        static_cast<int>(toUnsigned(spec.code, code, zero)) - zero);
+    out[k] = roundTo(type, value) * roundTo(type, view.scale(g, r));
+  }
+}
+
 Failure wna16::dequantizeWeight(const WeightSpec &source,
                                 const WeightBuffers &from, ScalarType type,
                                 bool scaleFirst, void *out, ExpertRange range) {
   if (Result<std::vector<StoredPart>> parts = storageOf(source); !parts)
     return parts.takeFailure();
+  if (Failure bad = checkRange(source, range))
+    return bad;
   std::vector<int64_t> table(
       static_cast<size_t>(RowDecoder::tableBytes(source) / 8));
   RowDecoder decoder;
-  WeightSpec unscaled = source;
-  if (Failure bad = decoder.init(unscaled, from, table.data()))
+  if (Failure bad = decoder.init(source, from, table.data()))
     return bad;
+  bool rounded = scaleFirst && source.code != CodeType::Dense;
   std::vector<float> row(static_cast<size_t>(source.input));
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> view = viewExpert(source, from, e);
     if (!view)
       return view.takeFailure();
-    int64_t size =
-        source.group < 0 ? std::max<int64_t>(source.input, 1) : source.group;
+    if (view->groupIndex)
+      if (Failure bad = checkGroupIndex(source, view->groupIndex, e))
+        return bad;
     for (int64_t r = 0; r < source.rows(); ++r) {
-      int64_t first = (e * source.rows() + r) * source.input;
-      if (!scaleFirst) {
+      if (rounded)
+        decodeScaleFirst(*view, r, type, row.data());
+      else
         decoder.decode(e, r, row.data());
-      } else {
-        for (int64_t k = 0; k < source.input; ++k) {
-          int64_t g = view->groupIndex ? view->groupIndex[k] : k / size;
-          if (g < 0 || g >= source.groups())
-            return fail("expected group indices of expert " +
-                        std::to_string(e) + " in 0.." +
-                        std::to_string(source.groups() - 1) + ", got " +
-                        std::to_string(g));
-          int zero = view->zero(g, r);
-          uint32_t code = loadCode(view->codeData, source.bits(),
-                                   view->codes.row(r) + view->codes.input(k));
-          float value = static_cast<float>(
-              static_cast<int>(toUnsigned(source.code, code, zero)) - zero);
-          float scale = loadFloat(source.scale, view->scaleData,
-                                  view->scales.group(g) + view->scales.row(r));
-          row[k] = roundTo(type, value) * roundTo(type, scale);
-        }
-      }
+      int64_t first = (e * source.rows() + r) * source.input;
       for (int64_t k = 0; k < source.input; ++k)
         storeFloat(type, out, first + k, row[k]);
     }
@@ -186,15 +196,54 @@ static std::pair<float, int> rangeOf(const float *values, int64_t count,
   return {scale, std::clamp(zero, 0, most)};
 }
 
+/// Quantises inputs [first, first + count) of a row: group g.
+static Failure quantizeGroup(const ExpertView &view, int64_t expert, int64_t r,
+                             int64_t g, int64_t first, int64_t count,
+                             const float *values) {
+  const WeightSpec &spec = *view.spec;
+  int bits = spec.bits(), most = (1 << bits) - 1;
+  auto [exact, zero] =
+      rangeOf(values, count, spec.zeros == ZeroPoints::None, bits);
+  float scale = roundTo(spec.scale, exact);
+  bool finite = std::all_of(values, values + count,
+                            [](float value) { return std::isfinite(value); });
+  if (!finite || !(scale > 0) || !std::isfinite(scale))
+    return fail("expected finite values and a scale that " +
+                std::string(name(spec.scale)) + " can hold, got scale " +
+                std::to_string(exact) + " for expert " +
+                std::to_string(expert) + ", row " + std::to_string(r));
+  storeFloat(spec.scale, view.scaleData,
+             view.scales.group(g) + view.scales.row(r), scale);
+  if (view.zeroData) {
+    int stored = spec.zeros == ZeroPoints::MinusOne ? zero - 1 : zero;
+    storeCode(view.zeroData, zeroBits(spec),
+              view.zeros.group(g) + view.zeros.row(r),
+              static_cast<uint32_t>(stored & most));
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    float steps = std::nearbyint(values[i] / scale) + static_cast<float>(zero);
+    auto q = static_cast<uint32_t>(
+        std::clamp(steps, 0.0f, static_cast<float>(most)));
+    storeCode(view.codeData, bits,
+              view.codes.row(r) + view.codes.input(first + i),
+              fromUnsigned(spec.code, q, zero));
+  }
+  return ok();
+}
+
 Failure wna16::quantizeWeight(ScalarType type, const void *in,
                               const WeightSpec &target, const WeightBuffers &to,
                               ExpertRange range) {
+  if (Result<std::vector<StoredPart>> parts = storageOf(target); !parts)
+    return parts.takeFailure();
   if (target.code == CodeType::Dense || target.actOrder != ActOrder::None ||
       target.scale == ScalarType::I16 || target.layout->trailerBytes)
     return fail("expected codes without act-order, folded scales and block "
                 "sums, got " +
                 std::string(name(target.code)) + " in layout " +
                 std::string(target.layout->name) + "; convert afterwards");
+  if (Failure bad = checkRange(target, range))
+    return bad;
   int bits = target.bits();
   int64_t size = target.group < 0 ? target.input : target.group;
   std::vector<float> row(static_cast<size_t>(target.input));
@@ -203,6 +252,7 @@ Failure wna16::quantizeWeight(ScalarType type, const void *in,
     if (!view)
       return view.takeFailure();
     std::fill_n(view->codeData, view->codes.size() * bits / 8, 0);
+    std::fill_n(view->scaleData, view->scales.size() * sizeOf(target.scale), 0);
     if (view->zeroData)
       std::fill_n(view->zeroData, view->zeros.size() * zeroBits(target) / 8, 0);
     for (int64_t r = 0; r < target.rows(); ++r) {
@@ -211,30 +261,9 @@ Failure wna16::quantizeWeight(ScalarType type, const void *in,
             loadFloat(type, in, (e * target.rows() + r) * target.input + k);
       for (int64_t g = 0, first = 0; first < target.input; ++g, first += size) {
         int64_t count = std::min(size, target.input - first);
-        auto [exact, zero] = rangeOf(row.data() + first, count,
-                                     target.zeros == ZeroPoints::None, bits);
-        float scale = roundTo(target.scale, exact);
-        if (!(scale > 0) || !std::isfinite(scale))
-          return fail("expected a scale that " +
-                      std::string(name(target.scale)) + " can hold, got " +
-                      std::to_string(exact) + " for expert " +
-                      std::to_string(e) + ", row " + std::to_string(r));
-        storeFloat(target.scale, view->scaleData,
-                   view->scales.group(g) + view->scales.row(r), scale);
-        if (view->zeroData) {
-          uint32_t stored = static_cast<uint32_t>(
-              target.zeros == ZeroPoints::MinusOne ? zero - 1 : zero);
-          storeCode(view->zeroData, zeroBits(target),
-                    view->zeros.group(g) + view->zeros.row(r),
-                    stored & ((1u << bits) - 1));
-        }
-        for (int64_t k = first; k < first + count; ++k) {
-          int q = static_cast<int>(std::nearbyint(row[k] / scale)) + zero;
-          q = std::clamp(q, 0, (1 << bits) - 1);
-          storeCode(view->codeData, bits,
-                    view->codes.row(r) + view->codes.input(k),
-                    fromUnsigned(target.code, static_cast<uint32_t>(q), zero));
-        }
+        if (Failure bad =
+                quantizeGroup(*view, e, r, g, first, count, row.data() + first))
+          return bad;
       }
     }
   }

@@ -1,5 +1,4 @@
-//===- WeightSpec.cpp - What one experts weight is and how it is stored
-//-----===//
+//===- WeightSpec.cpp - What one experts weight is and how it is stored ---===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -75,7 +74,9 @@ int64_t wna16::sizeOf(ScalarType type) {
 int64_t WeightSpec::groups() const {
   if (code == CodeType::Dense)
     return 0;
-  return group <= 0 ? 1 : (input + group - 1) / group;
+  if (group <= 0)
+    return 1;
+  return input / group + (input % group ? 1 : 0);
 }
 
 int WeightSpec::bits() const {
@@ -230,6 +231,10 @@ static Failure checkExtents(const WeightSpec &spec) {
     if (block < 4 || (block & (block - 1)))
       return fail("expected a block min(128, group) that is a power of two of "
                   "at least 4, got " +
+                  std::to_string(block) + in(spec));
+    if (spec.groups() > 1 && spec.group % block)
+      return fail("expected group (" + std::to_string(spec.group) +
+                  ") to be a multiple of the block of " +
                   std::to_string(block) + in(spec));
   }
   if (Failure bad = checkMultiple(spec, "input", spec.input, k))
