@@ -320,6 +320,9 @@ Result<ExpertNames> wna16::routedNames(const Block &block) {
     if (hasModule(block, names.w13) && hasModule(block, names.w2))
       return names;
   }
+  for (const std::string &tensor : block.tensors)
+    if (tensor.find("_proj_blocks") != std::string::npos)
+      return fail("tensor " + tensor + ": mxfp4 experts are not supported");
   return fail("the experts of " + block.prefix +
               " are named as in no known family; its first tensor is " +
               *block.tensors.begin());

@@ -1,0 +1,311 @@
+//===- NamingTest.cpp - Names of model families -----------------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestUtils.h"
+
+using namespace wna16;
+using namespace wna16::test;
+
+namespace {
+
+/// A family's names, as its releases have them.
+struct Family {
+  const char *modelType;
+  const char *prefix;
+  const char *block;
+  const char *experts;
+  const char *gate;
+  const char *up;
+  const char *down;
+  const char *router;
+  const char *shared; ///< within the block; empty: none
+};
+
+class Families : public testing::TestWithParam<Family> {};
+
+TEST_P(Families, AreRead) {
+  Family f = GetParam();
+  ModelStyle style;
+  style.modelType = f.modelType;
+  style.prefix = f.prefix;
+  style.block = f.block;
+  style.experts = f.experts;
+  style.gate = f.gate;
+  style.up = f.up;
+  style.down = f.down;
+  style.router = f.router;
+  CheckpointBuilder builder(style, LinearStyle{});
+  if (*f.shared)
+    builder.addExpert(builder.block(0) + f.shared, LinearStyle(), LinearStyle(),
+                      1);
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  expectExact(*checkpoint, builder);
+  const MoELayer &layer = checkpoint->layers()[0];
+  EXPECT_EQ(layer.index, 0);
+  EXPECT_EQ(layer.prefix + ".", builder.block(0));
+  EXPECT_EQ(layer.hidden, 64);
+  EXPECT_EQ(layer.intermediate, 32);
+  EXPECT_EQ(layer.experts.w13.spec.halves, *f.gate ? 2 : 1);
+  EXPECT_EQ(layer.shared.has_value(), *f.shared != '\0');
+}
+
+#define PROJECTIONS "gate_proj", "up_proj", "down_proj"
+const Family kFamilies[] = {
+    {"qwen2_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate",
+     "shared_expert."},
+    {"qwen3_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate", ""},
+    {"qwen3_next", "model.", "mlp.", "experts.", PROJECTIONS, "gate",
+     "shared_expert."},
+    {"qwen3_5_moe", "model.language_model.", "mlp.", "experts.", PROJECTIONS,
+     "gate", "shared_expert."},
+    {"kimi_k2", "language_model.model.", "mlp.", "experts.", PROJECTIONS,
+     "gate", "shared_experts."},
+    {"glm4_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate",
+     "shared_experts."},
+    {"mixtral", "model.", "block_sparse_moe.", "experts.", "w1", "w3", "w2",
+     "gate", ""},
+    {"mixtral", "model.", "block_sparse_moe.", "experts.", PROJECTIONS, "gate",
+     ""},
+    {"minimax_m2", "model.", "block_sparse_moe.", "experts.", "w1", "w3", "w2",
+     "gate", ""},
+    {"jamba", "model.", "feed_forward.", "experts.", PROJECTIONS, "router", ""},
+    {"dbrx", "transformer.", "ffn.", "experts.mlp.", "w1", "v1", "w2",
+     "router.layer", ""},
+    {"granitemoe", "model.", "block_sparse_moe.", "experts.", PROJECTIONS,
+     "router.layer", ""},
+    {"llama4_text", "language_model.model.", "feed_forward.", "experts.",
+     PROJECTIONS, "router", "shared_expert."},
+    {"gpt_oss", "model.", "mlp.", "experts.", PROJECTIONS, "router", ""},
+    {"gpt_oss", "model.", "mlp.", "experts.experts.", PROJECTIONS, "router",
+     ""},
+    {"ernie4_5_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate",
+     "shared_experts."},
+    {"hunyuan_v1_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate.wg",
+     "shared_mlp."},
+    {"bailing_moe", "model.", "mlp.", "experts.", PROJECTIONS, "gate",
+     "shared_experts."},
+    {"nemotron_h", "backbone.", "mixer.", "experts.", "", "up_proj",
+     "down_proj", "gate", "shared_experts."},
+    {"kimi_linear", "model.", "block_sparse_moe.", "experts.", "w1", "w3", "w2",
+     "gate", "shared_experts."},
+    {"mixtral", "", "", "experts.", "w1", "w3", "w2", "gate", ""},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(kFamilies));
+
+TEST(Naming, CorrectionBiasByItsNames) {
+  for (const char *name :
+       {"gate.e_score_correction_bias", "e_score_correction_bias",
+        "moe_statics.e_score_correction_bias", "gate.expert_bias"}) {
+    CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+    builder.addTensor(builder.block(0) + name, ScalarType::F32, {4});
+    Result<Checkpoint> checkpoint = open(builder);
+    ASSERT_TRUE(checkpoint) << checkpoint.message();
+    const RouterSource &router = checkpoint->layers()[0].router;
+    ASSERT_TRUE(router.correction) << name;
+    EXPECT_EQ(router.correction->shape, (std::vector<int64_t>{4}));
+    float values[4];
+    EXPECT_FALSE(checkpoint->read(*router.correction, values));
+  }
+}
+
+TEST(Naming, RouterBiasAndSharedGate) {
+  ModelStyle style;
+  style.modelType = "qwen2_moe";
+  CheckpointBuilder builder(style, LinearStyle{});
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  builder.addExpert(builder.block(0) + "shared_expert.", dense, dense, 1);
+  builder.addLinear(builder.block(0) + "shared_expert_gate", 64, 1, dense);
+  builder.addTensor(builder.block(0) + "gate.bias", ScalarType::BF16, {4});
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  EXPECT_TRUE(checkpoint->layers()[0].router.bias);
+  ASSERT_TRUE(checkpoint->layers()[0].sharedGate);
+  EXPECT_EQ(checkpoint->layers()[0].sharedGate->spec.output, 1);
+  expectExact(*checkpoint, builder);
+}
+
+//===----------------------------------------------------------------------===//
+// Accounting
+//===----------------------------------------------------------------------===//
+
+TEST(Naming, B49_UnusedTensorsAreListed) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  builder.addTensor(builder.block(0) + "experts.activation_fn.input_scale",
+                    ScalarType::F32, {1});
+  std::string message = refusal(builder);
+  EXPECT_CONTAINS(message, "1 tensors");
+  EXPECT_CONTAINS(message, "experts.activation_fn.input_scale");
+}
+
+TEST(Naming, B49_FusedExpertsAreRead) {
+  ModelStyle style;
+  style.count = 2;
+  style.modelType = "qwen3_5_moe";
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  CheckpointBuilder builder(style, dense);
+  for (int64_t e = 0; e < 2; ++e)
+    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+      builder.removeModule(builder.expert(0, e) + leaf);
+  builder.addTensor(builder.block(0) + "experts.gate_up_proj", ScalarType::BF16,
+                    {2, 64, 64});
+  builder.addTensor(builder.block(0) + "experts.down_proj", ScalarType::BF16,
+                    {2, 64, 32});
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  const ExpertsSource &experts = checkpoint->layers()[0].experts;
+  EXPECT_EQ(experts.w13.spec.experts, 2);
+  EXPECT_EQ(experts.w13.spec.output, 32);
+  EXPECT_EQ(experts.w2.spec.input, 32);
+  std::vector<uint8_t> all(2 * 64 * 64 * 2);
+  ASSERT_FALSE(checkpoint->read(experts.w13.parts[0], all.data()));
+  EXPECT_EQ(
+      all, builder.tensors.at(builder.block(0) + "experts.gate_up_proj").bytes);
+}
+
+TEST(Naming, B49_NamesOfNoFamilyAreListed) {
+  ModelStyle style;
+  style.up = "upwards_proj";
+  CheckpointBuilder builder(style, LinearStyle{});
+  EXPECT_CONTAINS(refusal(builder), "upwards_proj");
+}
+
+TEST(Naming, TransposedFusedExpertsAreRefused) {
+  ModelStyle style;
+  style.count = 2;
+  style.modelType = "llama4_text";
+  style.topK = 1;
+  style.block = "feed_forward.";
+  style.router = "router";
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  CheckpointBuilder builder(style, dense);
+  for (int64_t e = 0; e < 2; ++e)
+    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+      builder.removeModule(builder.expert(0, e) + leaf);
+  // 2N = K: only the architecture tells.
+  builder.addTensor(builder.block(0) + "experts.gate_up_proj", ScalarType::BF16,
+                    {2, 64, 64});
+  builder.addTensor(builder.block(0) + "experts.down_proj", ScalarType::BF16,
+                    {2, 32, 64});
+  EXPECT_CONTAINS(refusal(builder), "[experts, in, out]");
+}
+
+TEST(Naming, PackedFusedExpertsAreRefused) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  for (int64_t e = 0; e < 4; ++e)
+    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+      builder.removeModule(builder.expert(0, e) + leaf);
+  for (const char *leaf : {"gate_up_proj_blocks", "gate_up_proj_scales",
+                           "down_proj_blocks", "down_proj_scales"})
+    builder.addTensor(builder.block(0) + "experts." + leaf, ScalarType::F32,
+                      {4, 1});
+  EXPECT_CONTAINS(refusal(builder), "mxfp4");
+}
+
+TEST(Naming, B50_PrefixesOfWrappers) {
+  for (const char *prefix :
+       {"model.", "model.language_model.", "language_model.model."}) {
+    ModelStyle style;
+    style.prefix = prefix;
+    CheckpointBuilder builder(style, LinearStyle{});
+    Result<Checkpoint> checkpoint = open(builder);
+    ASSERT_TRUE(checkpoint) << checkpoint.message();
+    EXPECT_EQ(checkpoint->layers()[0].index, 0);
+    expectExact(*checkpoint, builder);
+  }
+  ModelStyle style;
+  style.prefix = "model.language_model.language_model.";
+  CheckpointBuilder repeated(style, LinearStyle{});
+  EXPECT_CONTAINS(refusal(repeated), "model.language_model.language_model.");
+}
+
+TEST(Naming, B50_PrefixesAreNotMixed) {
+  ModelStyle style;
+  CheckpointBuilder builder(style, LinearStyle{});
+  builder.addExpert("language_model.model.layers.1.mlp.experts.0.",
+                    LinearStyle(), LinearStyle(), 1);
+  EXPECT_CONTAINS(refusal(builder), "\"language_model.model.\"");
+}
+
+TEST(Naming, B62_ExpertCountsMustAgree) {
+  ModelStyle style;
+  style.count = 8;
+  CheckpointBuilder builder(style, LinearStyle{});
+  builder.removeModule(builder.expert(0, 7) + "down_proj");
+  std::string message = refusal(builder);
+  EXPECT_CONTAINS(message,
+                  "8 of model.layers.0.mlp.experts.{expert}.gate_proj");
+  EXPECT_CONTAINS(message,
+                  "7 of model.layers.0.mlp.experts.{expert}.down_proj");
+
+  CheckpointBuilder router(style, LinearStyle{});
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  router.addLinear("model.layers.0.mlp.gate", 64, 7, dense);
+  message = refusal(router);
+  EXPECT_CONTAINS(message, "model.layers.0.mlp.gate.weight has 7 experts");
+  EXPECT_CONTAINS(message, "has 8");
+
+  CheckpointBuilder config(style, LinearStyle{});
+  config.config["num_experts"] = 6;
+  EXPECT_CONTAINS(refusal(config), "the configuration has 6 experts, the "
+                                   "file 8");
+}
+
+TEST(Naming, B62_AHoleInTheExpertsIsNamed) {
+  ModelStyle style;
+  style.count = 8;
+  CheckpointBuilder builder(style, LinearStyle{});
+  for (const char *leaf : {"gate_proj", "up_proj", "down_proj"}) {
+    builder.removeModule(builder.expert(0, 3) + leaf);
+    builder.addLinear(builder.expert(0, 8) + leaf, 64, 32, LinearStyle());
+  }
+  EXPECT_CONTAINS(refusal(builder),
+                  "missing tensors of model.layers.0.mlp.experts.3.");
+}
+
+TEST(Naming, ExtentsMustFit) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  builder.config["hidden_size"] = 128;
+  EXPECT_CONTAINS(refusal(builder), "hidden_size is 128");
+  CheckpointBuilder narrow(ModelStyle{}, LinearStyle{});
+  for (int64_t e = 0; e < 4; ++e)
+    narrow.addLinear(narrow.expert(0, e) + "down_proj", 64, 64, LinearStyle());
+  EXPECT_CONTAINS(refusal(narrow), "4 of 64 to 32");
+}
+
+TEST(Naming, DenseLayersAreNotMoELayers) {
+  ModelStyle style;
+  style.modelType = "qwen2_moe";
+  style.layers = 3;
+  CheckpointBuilder builder(style, LinearStyle{});
+  for (int64_t e = 0; e < 4; ++e)
+    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+      builder.removeModule(builder.expert(1, e) + leaf);
+  builder.removeModule(builder.block(1) + "gate");
+  builder.addExpert(builder.block(1), LinearStyle(), LinearStyle(), 1);
+  builder.config["mlp_only_layers"] = {1};
+  builder.config["decoder_sparse_step"] = 1;
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  ASSERT_EQ(checkpoint->layers().size(), 2u);
+  EXPECT_EQ(checkpoint->layers()[1].index, 2);
+  EXPECT_EQ(checkpoint->layer(1), nullptr);
+  EXPECT_TRUE(checkpoint->findings().empty());
+  builder.config["mlp_only_layers"] = nlohmann::ordered_json::array();
+  Result<Checkpoint> odd = open(builder);
+  ASSERT_TRUE(odd) << odd.message();
+  ASSERT_EQ(odd->findings().size(), 1u);
+  EXPECT_EQ(odd->findings()[0].tensor, "layers.1");
+}
+
+} // namespace

@@ -1,0 +1,22 @@
+//===- Sha256.h - A digest for reference data -------------------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_UNITTESTS_SUPPORT_SHA256_H
+#define WNA16_UNITTESTS_SUPPORT_SHA256_H
+
+#include <cstdint>
+#include <string>
+
+namespace wna16::test {
+
+/// SHA-256 of a buffer, as lower-case hexadecimal.
+std::string sha256(const void *data, int64_t bytes);
+
+} // namespace wna16::test
+
+#endif // WNA16_UNITTESTS_SUPPORT_SHA256_H
