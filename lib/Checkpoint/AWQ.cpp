@@ -17,15 +17,17 @@ namespace {
 
 /// Versions differ in their packing, and some pass each other's shape checks.
 Failure readVersion(const Json &config, const std::string &where) {
-  std::optional<std::string> version;
-  if (Failure failure = readKey(config, {"version", "format"}, where, version))
-    return failure;
-  std::string text = version.value_or("gemm");
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  if (text != "gemm")
-    return fail(where + ": awq version \"" + text +
-                "\" is not supported; gemm is");
+  for (const char *key : {"version", "format"}) {
+    std::optional<std::string> version;
+    if (Failure failure = readKey(config, {key}, where, version))
+      return failure;
+    std::string text = version.value_or("gemm");
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    if (text != "gemm")
+      return fail(where + ": awq version \"" + text +
+                  "\" is not supported; gemm is");
+  }
   return ok();
 }
 

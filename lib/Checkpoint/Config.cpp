@@ -169,9 +169,14 @@ Failure compare(const Quantization &a, const std::string &whereA,
   std::string both = whereA + " and " + whereB + " disagree: ";
   if (a.format != b.format)
     return fail(both + a.format->name + " and " + b.format->name);
-  if (a.variant != b.variant)
+  if (!a.silent && !b.silent && a.variant != b.variant)
     return fail(both + a.variant + " and " + b.variant);
-  if (a.base.has_value() != b.base.has_value() || !a.base || *a.base == *b.base)
+  if (!a.base || !b.base)
+    return ok();
+  Scheme first = *a.base;
+  if (a.silent || b.silent)
+    first.zeros = b.base->zeros;
+  if (first == *b.base)
     return ok();
   auto text = [](const Scheme &scheme) {
     return std::to_string(scheme.bits) + " bits, group " +
@@ -205,7 +210,9 @@ Result<Quantization> wna16::readQuantization(const std::string &directory,
     if (Failure failure =
             compare(result, sources->front().where, one, source.where))
       return failure;
-    // Copies may leave the per-module rules out.
+    // One may leave out the convention, or the per-module rules.
+    if (result.silent && !one.silent)
+      std::swap(result, one);
     if (result.rules.empty())
       result.rules = std::move(one.rules);
   }

@@ -60,6 +60,7 @@ struct Format;
 struct Quantization {
   const Format *format = nullptr; ///< null: a dense model
   std::string variant;            ///< "gptq v1", for reports
+  bool silent = false;            ///< does not say how zero points are stored
   std::vector<Rule> rules;
   std::optional<Scheme> base; ///< of modules that no rule matches
 

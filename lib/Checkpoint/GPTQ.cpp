@@ -27,6 +27,8 @@ Failure readConvention(const Json &config, const std::string &where,
     format = "marlin";
   out.variant = format.value_or("") == "gptq_v2" ? "gptq v2" : "gptq v1";
   if (!format) {
+    out.variant = "gptq";
+    out.silent = true;
     scheme.zeros = ZeroPoints::None;
   } else if (*format == "gptq") {
     scheme.zeros = ZeroPoints::MinusOne;

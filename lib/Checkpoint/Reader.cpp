@@ -12,6 +12,8 @@
 #include "Routing.h"
 #include "Weights.h"
 
+#include <algorithm>
+
 using namespace wna16;
 
 namespace wna16 {
@@ -107,14 +109,13 @@ Failure CheckpointReader::readBlocks() {
   std::optional<int64_t> count;
   if (Failure failure = config->read({"num_hidden_layers", "n_layers"}, count))
     return failure;
+  // Prediction layers come after the last layer, as DeepSeek numbers them.
+  int64_t end = count.value_or(0);
+  for (const Block &block : *blocks)
+    if (!block.prediction)
+      end = std::max(end, block.layer + 1);
   for (const Block &block : *blocks) {
-    // Prediction layers come after the last layer, as DeepSeek numbers them.
-    int64_t index = block.layer;
-    if (block.prediction)
-      index += std::max<int64_t>(count.value_or(0),
-                                 result.moeLayers.empty() || block.layer > 0
-                                     ? 0
-                                     : result.moeLayers.back().index + 1);
+    int64_t index = block.prediction ? end + block.layer : block.layer;
     Result<MoELayer> layer = readBlock(block, index);
     if (!layer)
       return fail("layer " + std::to_string(index) + ": " + layer.message());
@@ -310,11 +311,9 @@ Failure CheckpointReader::compareLayers() {
     return failure;
   constexpr int64_t kMost = 10'000;
   for (int64_t i = 0; i < std::min(count.value_or(0), kMost); ++i) {
-    Result<std::optional<bool>> expected = expectsMoE(*config, i);
-    if (!expected)
-      return expected.takeFailure();
+    std::optional<bool> expected = expectsMoE(*config, i);
     bool found = result.layer(i) != nullptr;
-    if (*expected && **expected != found)
+    if (expected && *expected != found)
       result.audited.push_back(
           {true, "layers." + std::to_string(i),
            found ? "an MoE layer, although the configuration makes it dense"

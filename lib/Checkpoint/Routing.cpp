@@ -331,24 +331,58 @@ Failure wna16::readExperts(const ModelConfig &config, int64_t layer,
   return ok();
 }
 
-Result<std::optional<bool>> wna16::expectsMoE(const ModelConfig &config,
-                                              int64_t layer) {
+namespace {
+
+/// Every `step`-th layer is an MoE layer: where layer modulo step is the
+/// remainder, counted from the end when negative.
+struct LayerStep {
+  const char *step;
+  const char *remainderKey;
+  int64_t remainder;
+};
+const LayerStep kLayerSteps[] = {
+    {"decoder_sparse_step", nullptr, -1},
+    {"interleave_moe_layer_step", nullptr, -1},
+    {"moe_layer_interval", nullptr, -1},
+    {"moe_layer_freq", nullptr, 0},
+    {"expert_layer_period", "expert_layer_offset", 0},
+};
+
+/// A number that only serves to cross-check: other types count as absent.
+std::optional<int64_t> numberOf(const ModelConfig &config, const char *key) {
+  const Json *value = key ? config.find(key) : nullptr;
+  if (!value || !value->is_number_integer())
+    return std::nullopt;
+  return value->get<int64_t>();
+}
+
+} // namespace
+
+std::optional<bool> wna16::expectsMoE(const ModelConfig &config,
+                                      int64_t layer) {
   const Json *dense = config.find("mlp_only_layers");
   if (dense && dense->is_array())
     for (const Json &entry : *dense)
       if (entry.is_number_integer() && entry.get<int64_t>() == layer)
-        return std::optional(false);
-  std::optional<int64_t> first, step;
-  if (Failure failure = config.read(
-          {"first_k_dense_replace", "moe_layer_start_index"}, first))
-    return failure;
-  if (first && layer < *first)
-    return std::optional(false);
-  if (Failure failure = config.read({"decoder_sparse_step"}, step))
-    return failure;
-  if (step && *step > 0)
-    return std::optional((layer + 1) % *step == 0);
-  if (first)
-    return std::optional(true);
-  return std::optional<bool>();
+        return false;
+  std::optional<bool> expected;
+  for (const char *key : {"first_k_dense_replace", "moe_layer_start_index"})
+    if (std::optional<int64_t> first = numberOf(config, key)) {
+      if (layer < *first)
+        return false;
+      expected = true;
+    }
+  for (const LayerStep &row : kLayerSteps) {
+    std::optional<int64_t> step = numberOf(config, row.step);
+    if (!step || *step < 1)
+      continue;
+    int64_t remainder =
+        numberOf(config, row.remainderKey).value_or(row.remainder);
+    if (remainder < 0)
+      remainder += *step;
+    if (layer % *step != remainder)
+      return false;
+    expected = true;
+  }
+  return expected;
 }

@@ -34,8 +34,7 @@ Failure readExperts(const ModelConfig &config, int64_t layer,
 
 /// Whether the configuration makes a layer an MoE layer; empty: it does not
 /// say.
-Result<std::optional<bool>> expectsMoE(const ModelConfig &config,
-                                       int64_t layer);
+std::optional<bool> expectsMoE(const ModelConfig &config, int64_t layer);
 
 } // namespace wna16
 

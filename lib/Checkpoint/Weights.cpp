@@ -93,15 +93,15 @@ WeightReader::isPacked(const std::vector<std::string> &modules) const {
 }
 
 /// Experts cannot be told to be different.
-Failure
-WeightReader::checkVerdicts(const std::vector<std::string> &modules) const {
+Failure WeightReader::checkVerdicts(const std::vector<std::string> &modules,
+                                    bool packed) const {
   if (!quantization.format)
     return ok();
   std::optional<Scheme> first = quantization.schemeOf(modules[0]);
   for (const std::string &module : modules) {
     std::optional<Scheme> scheme = quantization.schemeOf(module);
-    if (scheme.has_value() != first.has_value() ||
-        (scheme && !(*scheme == *first)))
+    bool differs = packed && scheme && first && !(*scheme == *first);
+    if (scheme.has_value() != first.has_value() || differs)
       return fail("the configuration wants " + modules[0] + " " +
                   described(first) + " but " + module + " " +
                   described(scheme));
@@ -139,7 +139,7 @@ Result<WeightSource> WeightReader::read(const WeightNames &names) {
   Result<bool> packed = isPacked(modules);
   if (!packed)
     return packed.takeFailure();
-  if (Failure failure = checkVerdicts(modules))
+  if (Failure failure = checkVerdicts(modules, *packed))
     return failure;
   return *packed ? readPacked(names, modules) : readDense(names, modules);
 }

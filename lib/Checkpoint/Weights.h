@@ -50,7 +50,8 @@ private:
   Result<WeightSource> readFused(const WeightNames &names,
                                  const std::string &tensor);
   Result<bool> isPacked(const std::vector<std::string> &modules) const;
-  Failure checkVerdicts(const std::vector<std::string> &modules) const;
+  Failure checkVerdicts(const std::vector<std::string> &modules,
+                        bool packed) const;
   Result<Scheme> commonScheme(const std::vector<std::string> &modules) const;
   Result<TensorPattern> makePattern(const WeightNames &names,
                                     const std::string &suffix, int64_t concat,

@@ -112,6 +112,54 @@ TEST(Config, PerLayerLists) {
   EXPECT_CONTAINS(refusal(builder), "moe_topk has 1 entries, none for layer 1");
 }
 
+TEST(Config, NestedExpertsOfDBRX) {
+  ModelStyle style;
+  style.modelType = "dbrx";
+  style.prefix = "transformer.";
+  CheckpointBuilder builder(style, LinearStyle{});
+  rename(builder.config, "hidden_size", "d_model");
+  builder.config.erase("num_experts");
+  builder.config.erase("num_experts_per_tok");
+  builder.config["ffn_config"] = {{"moe_num_experts", 4},
+                                  {"moe_top_k", 3},
+                                  {"moe_normalize_expert_weights", 1}};
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  EXPECT_EQ(checkpoint->layers()[0].router.topK, 3);
+  builder.config["ffn_config"]["moe_normalize_expert_weights"] = 2;
+  EXPECT_CONTAINS(refusal(builder), "moe_normalize_expert_weights");
+}
+
+TEST(Config, WhichLayersAreExpected) {
+  struct Case {
+    Config keys;
+    std::vector<int> moe; ///< of layers 0 to 3
+  };
+  for (const Case &c : std::vector<Case>{
+           {{{"first_k_dense_replace", 1}, {"moe_layer_freq", 1}}, {1, 2, 3}},
+           {{{"first_k_dense_replace", 1}, {"moe_layer_freq", 2}}, {2}},
+           {{{"decoder_sparse_step", 2}}, {1, 3}},
+           {{{"interleave_moe_layer_step", 2}}, {1, 3}},
+           {{{"moe_layer_start_index", 1}, {"moe_layer_interval", 1}},
+            {1, 2, 3}},
+           {{{"expert_layer_period", 2}, {"expert_layer_offset", 1}}, {1, 3}},
+           {{{"decoder_sparse_step", 1}, {"mlp_only_layers", {0, 3}}},
+            {1, 2}}}) {
+    ModelStyle style;
+    style.layers = 4;
+    CheckpointBuilder builder(style, LinearStyle{});
+    for (const auto &[key, value] : c.keys.items())
+      builder.config[key] = value;
+    // All four are MoE layers: what is not expected is found.
+    Result<Checkpoint> checkpoint = open(builder);
+    ASSERT_TRUE(checkpoint) << checkpoint.message();
+    EXPECT_EQ(checkpoint->findings().size(), 4 - c.moe.size()) << c.keys.dump();
+    for (const Finding &finding : checkpoint->findings())
+      for (int layer : c.moe)
+        EXPECT_NE(finding.tensor, "layers." + std::to_string(layer));
+  }
+}
+
 TEST(Config, DtypeSpellings) {
   for (auto [text, type] : std::vector<std::pair<const char *, ScalarType>>{
            {"bfloat16", ScalarType::BF16},
@@ -196,6 +244,23 @@ TEST(Config, CopiesMustAgree) {
     ASSERT_FALSE(checkpoint) << key;
     EXPECT_CONTAINS(checkpoint.message(), "disagree");
     EXPECT_CONTAINS(checkpoint.message(), "quantize_config.json");
+  }
+}
+
+TEST(Config, OneCopyMayBeSilentAboutZeroPoints) {
+  LinearStyle asymmetric;
+  asymmetric.symmetric = false;
+  asymmetric.stored = Stored::GPTQv2;
+  CheckpointBuilder builder(ModelStyle{}, asymmetric);
+  Config full = builder.config["quantization_config"];
+  Config silent = full;
+  silent.erase("checkpoint_format");
+  for (bool beside : {false, true}) {
+    builder.config["quantization_config"] = beside ? full : silent;
+    Result<Checkpoint> checkpoint =
+        openBeside(builder, "quantize_config.json", beside ? silent : full);
+    ASSERT_TRUE(checkpoint) << checkpoint.message();
+    expectExact(*checkpoint, builder);
   }
 }
 

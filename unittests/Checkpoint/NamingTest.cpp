@@ -178,6 +178,57 @@ TEST(Naming, B49_NamesOfNoFamilyAreListed) {
   EXPECT_CONTAINS(refusal(builder), "upwards_proj");
 }
 
+TEST(Naming, GraniteFusesExpertsAndSharedExperts) {
+  ModelStyle style;
+  style.count = 2;
+  style.modelType = "granitemoehybrid";
+  style.block = "block_sparse_moe.";
+  style.router = "router.layer";
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  CheckpointBuilder builder(style, dense);
+  for (int64_t e = 0; e < 2; ++e)
+    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+      builder.removeModule(builder.expert(0, e) + leaf);
+  builder.addTensor(builder.block(0) + "input_linear.weight", ScalarType::BF16,
+                    {2, 64, 64});
+  builder.addTensor(builder.block(0) + "output_linear.weight", ScalarType::BF16,
+                    {2, 64, 32});
+  builder.addTensor("model.layers.0.shared_mlp.input_linear.weight",
+                    ScalarType::BF16, {96, 64});
+  builder.addTensor("model.layers.0.shared_mlp.output_linear.weight",
+                    ScalarType::BF16, {64, 48});
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  const MoELayer &layer = checkpoint->layers()[0];
+  EXPECT_EQ(layer.experts.w13.spec.experts, 2);
+  ASSERT_TRUE(layer.shared);
+  EXPECT_EQ(layer.shared->w13.spec.halves, 2);
+  EXPECT_EQ(layer.shared->w13.spec.output, 48);
+  EXPECT_EQ(layer.shared->w13.parts[0].shape,
+            (std::vector<int64_t>{1, 96, 64}));
+  dequantised(*checkpoint, layer.shared->w13);
+  builder.addTensor("model.layers.0.shared_mlp.output_linear.weight",
+                    ScalarType::BF16, {64, 40});
+  EXPECT_CONTAINS(refusal(builder), "shared experts do not fit");
+}
+
+TEST(Naming, PredictionLayersComeLast) {
+  ModelStyle style;
+  style.layers = 2;
+  CheckpointBuilder builder(style, LinearStyle{});
+  ModelStyle extra;
+  extra.prefix = "mtp.";
+  CheckpointBuilder prediction(extra, LinearStyle{});
+  builder.tensors.insert(prediction.tensors.begin(), prediction.tensors.end());
+  builder.config.erase("num_hidden_layers");
+  Result<Checkpoint> checkpoint = open(builder);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  ASSERT_EQ(checkpoint->layers().size(), 3u);
+  EXPECT_EQ(checkpoint->layers()[2].index, 2);
+  EXPECT_EQ(checkpoint->layers()[2].prefix, "mtp.layers.0.mlp");
+}
+
 TEST(Naming, TransposedFusedExpertsAreRefused) {
   ModelStyle style;
   style.count = 2;
