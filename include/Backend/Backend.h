@@ -43,6 +43,9 @@ struct LayerInfo {
   bool batched = false;
   bool routerWeightOnInput = false;
   bool batchInvariant = false;
+  /// Compute capability of the machine, which decides between variants of a
+  /// layout; 0: unknown.
+  int64_t capability = 0;
 
   /// The layer's own routing, when ids and weights come from a `wna16.route`.
   struct Routing {

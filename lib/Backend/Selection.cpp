@@ -1,0 +1,116 @@
+//===- Selection.cpp - Choose a backend, and say why ----------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reference.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace wna16;
+using llvm::formatv;
+using llvm::StringRef;
+
+/// The order of a platform; a backend that none of them lists comes last.
+static std::vector<const Backend *> automaticOrder(TargetKind kind) {
+  struct Order {
+    TargetKind kind;
+    std::vector<StringRef> names;
+  };
+  static const Order orders[] = {
+      {TargetKind::cuda,
+       {"flashinfer_trtllm", "marlin", "batched_marlin", "humming", "emulation",
+        "emulation_otf"}},
+      {TargetKind::cpu, {"cpu", "emulation", "emulation_otf"}},
+      {TargetKind::xpu, {"xpu", "emulation", "emulation_otf"}},
+  };
+  std::vector<const Backend *> result;
+  const BackendRegistry &registry = BackendRegistry::get();
+  for (const Order &order : orders)
+    if (order.kind == kind)
+      for (StringRef name : order.names)
+        if (const Backend *backend = registry.find(name))
+          result.push_back(backend);
+  for (const Backend *backend : registry.all())
+    if (llvm::none_of(orders, [&](const Order &order) {
+          return llvm::is_contained(order.names, backend->name());
+        }))
+      result.push_back(backend);
+  return result;
+}
+
+static std::string namesOfAll() {
+  std::string names;
+  for (const Backend *backend : BackendRegistry::get().all())
+    names += (names.empty() ? "" : ", ") + backend->name().str();
+  return names;
+}
+
+static std::string describe(const Selection::Candidate &candidate) {
+  std::string text;
+  for (const Rejection &rejection : candidate.rejections) {
+    text += (text.empty() ? "" : "; ") + rejection.constraint + ": " +
+            rejection.reason;
+    if (!rejection.remedy.empty())
+      text += " (" + rejection.remedy + ")";
+  }
+  return text;
+}
+
+static Selection selectNamed(const LayerInfo &layer, TargetAttr target,
+                             StringRef request) {
+  Selection selection;
+  const Backend *backend = BackendRegistry::get().find(request);
+  if (!backend) {
+    selection.message =
+        formatv("expected auto or one of {0}, got backend '{1}'", namesOfAll(),
+                request);
+    return selection;
+  }
+  selection.candidates.push_back(
+      {backend, backend->reject(layer, target, Rules::Native)});
+  const Selection::Candidate &candidate = selection.candidates.front();
+  if (candidate.rejections.empty())
+    selection.chosen = backend;
+  else
+    selection.message = formatv("backend '{0}' does not take the layer: {1}",
+                                request, describe(candidate));
+  return selection;
+}
+
+static Selection selectAutomatically(const LayerInfo &layer,
+                                     TargetAttr target) {
+  Selection selection;
+  for (const Backend *backend : automaticOrder(target.getKind())) {
+    selection.candidates.push_back(
+        {backend, backend->reject(layer, target, Rules::Native)});
+    if (!selection.candidates.back().rejections.empty())
+      continue;
+    selection.chosen = backend;
+    return selection;
+  }
+  selection.message = formatv("no backend takes the layer on {0}",
+                              stringifyTargetKind(target.getKind()));
+  for (const Selection::Candidate &candidate : selection.candidates)
+    selection.message += formatv("; {0}: {1}", candidate.backend->name(),
+                                 candidate.rejections.front().reason);
+  return selection;
+}
+
+Selection wna16::selectBackend(const LayerInfo &layer, TargetAttr target,
+                               StringRef request, Rules rules) {
+  if (!target) {
+    Selection selection;
+    selection.message = "expected a target to select for";
+    return selection;
+  }
+  if (rules == Rules::VLLM)
+    return selectByReference(layer, target, request);
+  if (request.empty() || request == "auto")
+    return selectAutomatically(layer, target);
+  return selectNamed(layer, target, request);
+}
