@@ -171,6 +171,26 @@ std::optional<std::string> firstTensor(const Block &block,
   return std::nullopt;
 }
 
+/// Gives every block the tensors that it must account for.
+void collectTensors(const std::vector<std::string> &names,
+                    std::map<std::string, Block> &blocks) {
+  for (const std::string &name : names) {
+    std::optional<LayerName> split = splitLayer(name);
+    auto it = split ? blocks.find(split->layer) : blocks.end();
+    if (it == blocks.end())
+      continue;
+    Block &block = it->second;
+    bool inBlock = block.prefix != block.layerPrefix
+                       ? startsWith(name, block.prefix)
+                       : startsWith(split->rest, "experts.");
+    bool beside = startsWith(split->rest, "shared_mlp.") ||
+                  startsWith(split->rest, "router.") ||
+                  startsWith(split->rest, "gate.");
+    if (inBlock || beside)
+      block.tensors.insert(name);
+  }
+}
+
 } // namespace
 
 Result<std::vector<Block>> wna16::findBlocks(const SafeTensors &files) {
@@ -201,21 +221,7 @@ Result<std::vector<Block>> wna16::findBlocks(const SafeTensors &files) {
                   " has MoE blocks at " + block.prefix + " and " + full);
     block.prefix = full;
   }
-  for (const std::string &name : names) {
-    std::optional<LayerName> split = splitLayer(name);
-    auto it = split ? blocks.find(split->layer) : blocks.end();
-    if (it == blocks.end())
-      continue;
-    Block &block = it->second;
-    bool inBlock = block.prefix != block.layerPrefix
-                       ? startsWith(name, block.prefix)
-                       : startsWith(split->rest, "experts.");
-    bool beside = startsWith(split->rest, "shared_mlp.") ||
-                  startsWith(split->rest, "router.") ||
-                  startsWith(split->rest, "gate.");
-    if (inBlock || beside)
-      block.tensors.insert(name);
-  }
+  collectTensors(names, blocks);
   std::vector<Block> result;
   for (auto &[layer, block] : blocks)
     result.push_back(std::move(block));

@@ -179,26 +179,24 @@ Result<TensorPattern> WeightReader::makePattern(const WeightNames &names,
   return result;
 }
 
-Result<WeightSource>
-WeightReader::readPacked(const WeightNames &names,
-                         const std::vector<std::string> &modules) {
-  Result<Scheme> scheme = commonScheme(modules);
-  if (!scheme)
-    return scheme.takeFailure();
+/// The specification that scheme and tensors give together.
+Result<WeightSpec>
+WeightReader::packedSpec(const WeightNames &names,
+                         const std::vector<std::string> &modules,
+                         const Scheme &scheme) const {
   const Format &format = *quantization.format;
-  WeightSource source;
-  WeightSpec &spec = source.spec;
+  WeightSpec spec;
   spec.layout = findLayout(format.layout);
   spec.experts = std::max<int64_t>(names.experts, 1);
   spec.halves = names.halves;
-  spec.group = scheme->group;
+  spec.group = scheme.group;
   spec.element = element;
-  bool four = scheme->bits == 4;
-  if (scheme->symmetric)
+  bool four = scheme.bits == 4;
+  if (scheme.symmetric)
     spec.code = four ? CodeType::U4B8 : CodeType::U8B128;
   else
     spec.code = four ? CodeType::U4 : CodeType::U8;
-  spec.zeros = scheme->symmetric ? ZeroPoints::None : scheme->zeros;
+  spec.zeros = scheme.symmetric ? ZeroPoints::None : scheme.zeros;
   auto scales =
       require(files, modules[0] + "." + format.suffixOf(Part::Scales));
   if (!scales)
@@ -208,10 +206,16 @@ WeightReader::readPacked(const WeightNames &names,
                 ": expected f16, bf16 or f32, got " +
                 std::string(name((*scales)->type)));
   spec.scale = (*scales)->type;
-  if (Failure failure = format.describe(files, modules, *scheme, spec))
+  if (Failure failure = format.describe(files, modules, scheme, spec))
     return failure;
+  return spec;
+}
 
-  Result<std::vector<StoredPart>> storage = storageOf(spec);
+/// Finds the tensors of every part that the specification asks for.
+Failure WeightReader::attachParts(const WeightNames &names,
+                                  WeightSource &source) {
+  const Format &format = *quantization.format;
+  Result<std::vector<StoredPart>> storage = storageOf(source.spec);
   if (!storage)
     return fail("modules " + names.pattern + ": " + storage.message());
   for (const StoredPart &part : *storage) {
@@ -228,13 +232,29 @@ WeightReader::readPacked(const WeightNames &names,
       return pattern.takeFailure();
     source.parts.push_back(std::move(*pattern));
   }
+  return ok();
+}
+
+Result<WeightSource>
+WeightReader::readPacked(const WeightNames &names,
+                         const std::vector<std::string> &modules) {
+  Result<Scheme> scheme = commonScheme(modules);
+  if (!scheme)
+    return scheme.takeFailure();
+  Result<WeightSpec> spec = packedSpec(names, modules, *scheme);
+  if (!spec)
+    return spec.takeFailure();
+  WeightSource source;
+  source.spec = *spec;
+  if (Failure failure = attachParts(names, source))
+    return failure;
   for (const std::string &module : modules)
-    for (const char *suffix : format.checks)
+    for (const char *suffix : quantization.format->checks)
       if (files.find(module + "." + suffix))
         usedTensors.insert(module + "." + suffix);
   source.format = quantization.variant +
                   (scheme->symmetric ? ", symmetric" : ", asymmetric") +
-                  (spec.actOrder == ActOrder::Index ? ", act-order" : "");
+                  (spec->actOrder == ActOrder::Index ? ", act-order" : "");
   return source;
 }
 

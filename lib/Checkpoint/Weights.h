@@ -45,6 +45,10 @@ public:
 private:
   Result<WeightSource> readPacked(const WeightNames &names,
                                   const std::vector<std::string> &modules);
+  Result<WeightSpec> packedSpec(const WeightNames &names,
+                                const std::vector<std::string> &modules,
+                                const Scheme &scheme) const;
+  Failure attachParts(const WeightNames &names, WeightSource &source);
   Result<WeightSource> readDense(const WeightNames &names,
                                  const std::vector<std::string> &modules);
   Result<WeightSource> readFused(const WeightNames &names,
