@@ -103,14 +103,25 @@ public:
   /// Units of one tile with its trailer.
   int64_t tile() const { return tileUnits; }
 
-private:
-  int64_t term(Axis axis, int64_t coordinate) const;
-
+  /// What one bit of a coordinate adds to the address (inverted: what its 0
+  /// adds).
   struct Term {
     uint8_t bit;
     bool inverted;
     int64_t weight;
   };
+  /// The bits of an axis that lie within a tile, lowest address first.
+  const std::vector<Term> &bits(Axis axis) const {
+    return low[static_cast<int>(axis)];
+  }
+  /// Units from one tile to the next along an axis; 0 when there is no next.
+  int64_t tileStride(Axis axis) const { return stride[static_cast<int>(axis)]; }
+  /// Whether halves are an axis of their own; otherwise rows count them.
+  bool hasHalves() const { return namesHalf; }
+
+private:
+  int64_t term(Axis axis, int64_t coordinate) const;
+
   std::array<std::vector<Term>, kNumAxes> low;
   std::array<int, kNumAxes> lowBits = {};
   std::array<int64_t, kNumAxes> stride = {};

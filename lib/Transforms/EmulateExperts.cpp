@@ -1,4 +1,5 @@
-//===- EmulateExperts.cpp - linear and fused_experts as linalg --------------===//
+//===- EmulateExperts.cpp - linear and fused_experts as linalg
+//--------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The numeric contract, word for word: f32 sums of x * (Q - z) * s, f32 bias and
-// activation, one rounding of the activated row, f32 sum over the slots in slot
-// order, one rounding of the result. Slots without an expert do no work.
+// The numeric contract, word for word: f32 sums of x * (Q - z) * s, f32 bias
+// and activation, one rounding of the activated row, f32 sum over the slots in
+// slot order, one rounding of the result. Slots without an expert do no work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,8 +117,8 @@ struct EmulateLinear : OpConversionPattern<LinearOp> {
     WeightReader weight(e, type, adaptor.getWeight());
     Value x = adaptor.getX().front();
     Value y = e.generate(adaptor.getInit().front(), [&](ValueRange at) {
-      Value sum = dot(e, x, at[0], type.getDimSize(0), weight, Value(),
-                      Value(), at[1]);
+      Value sum =
+          dot(e, x, at[0], type.getDimSize(0), weight, Value(), Value(), at[1]);
       if (op.getBias())
         sum = arith::AddFOp::create(
             e, sum, e.toF32(e.read(adaptor.getBias().front(), at[1])));
@@ -184,12 +185,10 @@ Value ExpertsEmitter::localIds() {
   RankedTensorType type = op.getIds().getType();
   Value extent = tensor::DimOp::create(e, expertMap, 0);
   return e.generate(type.getShape(), e.getI32Type(), ids, [&](ValueRange at) {
-    Value id =
-        arith::IndexCastOp::create(e, e.getIndexType(), e.read(ids, at));
+    Value id = arith::IndexCastOp::create(e, e.getIndexType(), e.read(ids, at));
     Value inside =
         arith::CmpIOp::create(e, arith::CmpIPredicate::ult, id, extent);
-    return e.when(inside, e.integer(-1),
-                  [&] { return e.read(expertMap, id); });
+    return e.when(inside, e.integer(-1), [&] { return e.read(expertMap, id); });
   });
 }
 
@@ -198,8 +197,8 @@ Value ExpertsEmitter::withExpert(ValueRange row, Value otherwise,
   if (op.getBatched()) {
     Value count = arith::IndexCastOp::create(e, e.getIndexType(),
                                              e.read(ids, row.front()));
-    Value used = arith::CmpIOp::create(e, arith::CmpIPredicate::slt, row[1],
-                                       count);
+    Value used =
+        arith::CmpIOp::create(e, arith::CmpIPredicate::slt, row[1], count);
     return e.when(used, otherwise, [&] { return body(row.front()); });
   }
   Value id = arith::IndexCastOp::create(e, e.getIndexType(), e.read(ids, row));
@@ -215,8 +214,7 @@ Value ExpertsEmitter::activated(ValueRange row, Value expert, Value output) {
   SmallVector<Value, 2> halves;
   for (int64_t half = 0; half < op.getHalves(); ++half) {
     Value index = op.getHalves() > 1 ? e.index(half) : Value();
-    Value sum =
-        dot(e, x, token, op.getHidden(), w13, expert, index, output);
+    Value sum = dot(e, x, token, op.getHidden(), w13, expert, index, output);
     if (op.getRouterWeightOnInput())
       sum = timesWeight(sum, row);
     halves.push_back(
@@ -246,8 +244,8 @@ Value ExpertsEmitter::firstHalf() {
 Value ExpertsEmitter::secondHalf(Value hidden, Value init) {
   auto addSlot = [&](ValueRange row, Value output, Value total) {
     return withExpert(row, total, [&](Value expert) -> Value {
-      Value sum = dot(e, hidden, row, op.getIntermediate(), w2, expert,
-                      Value(), output);
+      Value sum = dot(e, hidden, row, op.getIntermediate(), w2, expert, Value(),
+                      output);
       sum = addBias(sum, op.getBias2(), bias2, expert, Value(), output);
       if (weights && !op.getRouterWeightOnInput())
         sum = timesWeight(sum, row);

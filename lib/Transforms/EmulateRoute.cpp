@@ -1,4 +1,5 @@
-//===- EmulateRoute.cpp - route as linalg -----------------------------------===//
+//===- EmulateRoute.cpp - route as linalg
+//-----------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -56,10 +57,11 @@ private:
   /// Folds f(accumulator, term(i)) over [0, length).
   Value fold(int64_t length, double start, function_ref<Value(Value)> term,
              function_ref<Value(Value, Value)> f) {
-    return e.loop(e.index(0), e.index(length), 1, e.f32(start),
-                  [&](Value i, ValueRange state) -> SmallVector<Value> {
-                    return {f(state.front(), term(i))};
-                  })
+    return e
+        .loop(e.index(0), e.index(length), 1, e.f32(start),
+              [&](Value i, ValueRange state) -> SmallVector<Value> {
+                return {f(state.front(), term(i))};
+              })
         .front();
   }
   Value maximum(int64_t length, function_ref<Value(Value)> term) {
@@ -98,9 +100,8 @@ Value RouteEmitter::scores() {
   Value top = perToken([&](Value m) {
     return maximum(experts, [&](Value x) { return logit(m, x); });
   });
-  Value powers = perExpert([&](Value m, Value x) {
-    return exp(sub(logit(m, x), e.read(top, m)));
-  });
+  Value powers = perExpert(
+      [&](Value m, Value x) { return exp(sub(logit(m, x), e.read(top, m))); });
   Value total = perToken([&](Value m) {
     return e.sum(experts, [&](Value x) { return e.read(powers, {m, x}); });
   });
@@ -117,14 +118,14 @@ Value RouteEmitter::groupScores(Value biased) {
       {tokens, groups}, e.getF32Type(), biased, [&](ValueRange at) -> Value {
         Value begin = e.times(at[1], size);
         Value lowest = e.f32(-kInfinity);
-        auto best = e.loop(
-            e.index(0), e.index(size), 1, {lowest, lowest},
-            [&](Value i, ValueRange two) -> SmallVector<Value> {
-              Value x = e.read(biased, {at[0], e.add(begin, i)});
-              Value less = arith::MinimumFOp::create(e, x, two[0]);
-              return {arith::MaximumFOp::create(e, x, two[0]),
-                      arith::MaximumFOp::create(e, less, two[1])};
-            });
+        auto best =
+            e.loop(e.index(0), e.index(size), 1, {lowest, lowest},
+                   [&](Value i, ValueRange two) -> SmallVector<Value> {
+                     Value x = e.read(biased, {at[0], e.add(begin, i)});
+                     Value less = arith::MinimumFOp::create(e, x, two[0]);
+                     return {arith::MaximumFOp::create(e, x, two[0]),
+                             arith::MaximumFOp::create(e, less, two[1])};
+                   });
         return addSecond ? add(best[0], best[1]) : best[0];
       });
 }
@@ -132,20 +133,19 @@ Value RouteEmitter::groupScores(Value biased) {
 Value RouteEmitter::choices(Value scores) {
   Value biased = scores;
   if (correction)
-    biased = e.generate({tokens, experts}, e.getF32Type(), scores,
-                        [&](ValueRange at) {
-                          return add(e.read(scores, at),
-                                     e.read(correction, at[1]));
-                        });
+    biased = e.generate(
+        {tokens, experts}, e.getF32Type(), scores, [&](ValueRange at) {
+          return add(e.read(scores, at), e.read(correction, at[1]));
+        });
   if (groups == 1)
     return biased;
   Value groupRanks = ranks(groupScores(biased), groups);
   return e.generate(
       {tokens, experts}, e.getF32Type(), biased, [&](ValueRange at) {
         Value group = e.quotient(at[1], experts / groups);
-        Value kept = arith::CmpIOp::create(
-            e, arith::CmpIPredicate::slt, e.read(groupRanks, {at[0], group}),
-            e.integer(op.getTopGroups()));
+        Value kept = arith::CmpIOp::create(e, arith::CmpIPredicate::slt,
+                                           e.read(groupRanks, {at[0], group}),
+                                           e.integer(op.getTopGroups()));
         return e.select(kept, e.read(biased, at), e.f32(-kInfinity));
       });
 }
@@ -153,8 +153,7 @@ Value RouteEmitter::choices(Value scores) {
 Value RouteEmitter::ranks(Value values, int64_t extent) {
   auto ordered = [&](Value m, Value i) {
     Value x = e.read(values, {m, i});
-    Value isNumber =
-        arith::CmpFOp::create(e, arith::CmpFPredicate::ORD, x, x);
+    Value isNumber = arith::CmpFOp::create(e, arith::CmpFPredicate::ORD, x, x);
     return e.select(isNumber, x, e.f32(-kInfinity));
   };
   auto body = [&](ValueRange at) -> Value {
@@ -185,9 +184,9 @@ Value RouteEmitter::ids(Value ranks, Value init) {
     return e
         .loop(e.index(0), e.index(experts), 1, e.integer(0),
               [&](Value x, ValueRange found) -> SmallVector<Value> {
-                Value here = arith::CmpIOp::create(
-                    e, arith::CmpIPredicate::eq, e.read(ranks, {at[0], x}),
-                    slot);
+                Value here =
+                    arith::CmpIOp::create(e, arith::CmpIPredicate::eq,
+                                          e.read(ranks, {at[0], x}), slot);
                 Value id = arith::IndexCastOp::create(e, e.getI32Type(), x);
                 return {e.select(here, id, found.front())};
               })
@@ -204,8 +203,8 @@ Value RouteEmitter::weights(Value scores, Value ids, Value init) {
   return e.generate(init, [&](ValueRange at) -> Value {
     Value m = at[0], weight = chosen(m, at[1]);
     if (op.getSoftmaxAfterTopk()) {
-      Value top = maximum(op.getTopK(),
-                          [&](Value slot) { return chosen(m, slot); });
+      Value top =
+          maximum(op.getTopK(), [&](Value slot) { return chosen(m, slot); });
       weight = exp(sub(weight, top));
       weight = div(weight, slotSum([&](Value slot) {
                      return exp(sub(chosen(m, slot), top));
@@ -213,8 +212,8 @@ Value RouteEmitter::weights(Value scores, Value ids, Value init) {
     } else if (op.getRenormalize()) {
       Value total = slotSum([&](Value slot) { return chosen(m, slot); });
       // Scores that all underflowed stay 0.
-      Value isZero = arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, total,
-                                           e.f32(0));
+      Value isZero =
+          arith::CmpFOp::create(e, arith::CmpFPredicate::OEQ, total, e.f32(0));
       weight = div(weight, e.select(isZero, e.f32(1), total));
     }
     if (scaling != 1)

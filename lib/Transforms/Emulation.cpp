@@ -1,4 +1,5 @@
-//===- Emulation.cpp - Scalar code inside linalg.generic --------------------===//
+//===- Emulation.cpp - Scalar code inside linalg.generic
+//--------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -164,6 +165,6 @@ Value Emitter::generate(ArrayRef<int64_t> shape, Type element, Value like,
   for (auto [axis, extent] : llvm::enumerate(shape))
     if (ShapedType::isDynamic(extent))
       extents.push_back(tensor::DimOp::create(*this, like, axis));
-  return generate(
-      tensor::EmptyOp::create(*this, shape, element, extents), body);
+  return generate(tensor::EmptyOp::create(*this, shape, element, extents),
+                  body);
 }

@@ -16,6 +16,7 @@
 #define WNA16_LIB_TRANSFORMS_EMULATION_H
 
 #include "Dialect/WNA16/IR/WNA16.h"
+#include "Layout/Catalogue.h"
 #include "Transforms/Disassembly.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,62 +69,85 @@ public:
 
   /// A tensor whose element at each index is what `body` computes from the
   /// index: one parallel linalg.generic that writes into `init`.
-  mlir::Value generate(
-      mlir::Value init,
-      llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
+  mlir::Value generate(mlir::Value init,
+                       llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
   /// The same into a new tensor; dynamic extents are those of `like`, axis by
   /// axis.
-  mlir::Value generate(
-      llvm::ArrayRef<int64_t> shape, mlir::Type element, mlir::Value like,
-      llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
+  mlir::Value generate(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                       mlir::Value like,
+                       llvm::function_ref<mlir::Value(mlir::ValueRange)> body);
 };
 
-/// Reads single elements of one stored weight.
+/// Where an element of a stored part lies: `inner` counts inputs (codes) or
+/// groups (scales, zero points). Null values stand for 0.
+struct Coordinates {
+  mlir::Value inner, half, output;
+};
+
+/// The address of an element within its expert, in units of `map`.
+mlir::Value emitAddress(Emitter &emitter, const AddressMap &map, Axis inner,
+                        int64_t outputs, Coordinates at);
+/// The element at an address; beyond the extents in padding.
+Coordinates emitCoordinates(Emitter &emitter, const AddressMap &map, Axis inner,
+                            int64_t outputs, mlir::Value address);
+
+/// The zero point that a code implies when none are stored.
+int64_t impliedZero(CodeType code);
+/// Turns an unsigned code into what `code` stores for it; all i32.
+mlir::Value encode(Emitter &emitter, CodeType code, mlir::Value unsignedCode,
+                   mlir::Value zero);
+
+/// Reads single elements of one stored weight. k counts as storage does: where
+/// rows were sorted, `inputOf` says which input row k multiplies.
 class WeightReader {
 public:
   /// Makes flat views of the parts at the emitter's insertion point.
   WeightReader(Emitter &emitter, mlir::RankedTensorType type,
                mlir::ValueRange parts);
 
-  /// Element [expert, k, half, output] as f32 (Q - z) * s. A null expert or
-  /// half stands for 0; k counts as storage does (Sorted: sorted rows).
+  /// (Q - z) * s in f32, or the element of a dense weight. A null expert or
+  /// half stands for 0.
   mlir::Value element(mlir::Value expert, mlir::Value k, mlir::Value half,
                       mlir::Value output) const;
-  /// The input that row k multiplies: k itself, or its place before sorting.
   mlir::Value inputOf(mlir::Value expert, mlir::Value k) const;
-
-  /// The unsigned code Q, in i32.
-  mlir::Value code(mlir::Value expert, mlir::Value k, mlir::Value half,
-                   mlir::Value output) const;
-  /// The zero point z of a group, in i32; null where it is the constant 0.
-  mlir::Value zero(mlir::Value expert, mlir::Value group, mlir::Value half,
-                   mlir::Value output) const;
-  /// The scale of a group as f32.
-  mlir::Value scale(mlir::Value expert, mlir::Value group, mlir::Value half,
-                    mlir::Value output) const;
   mlir::Value groupOf(mlir::Value expert, mlir::Value k) const;
-  /// Q - z in i32.
-  mlir::Value difference(mlir::Value code, mlir::Value zero) const;
+
+  /// The unsigned code Q, given its zero point, in i32.
+  mlir::Value code(mlir::Value expert, Coordinates at, mlir::Value zero) const;
+  /// The zero point of a group in i32.
+  mlir::Value zero(mlir::Value expert, Coordinates at) const;
+  /// The scale of a group as stored.
+  mlir::Value scale(mlir::Value expert, Coordinates at) const;
+  /// The scale of a group in f32, global scale included.
+  mlir::Value scaleF32(mlir::Value expert, Coordinates at) const;
+  /// An element of a dense weight as stored.
+  mlir::Value dense(mlir::Value expert, Coordinates at) const;
 
   const WeightSpec &getSpec() const { return spec; }
 
 private:
-  mlir::Value part(Part part) const {
-    return flat[static_cast<int64_t>(part)];
+  const mlir::Value &part(Part which) const {
+    return flat[static_cast<int64_t>(which)];
   }
-  mlir::Value readPart(Part which, mlir::Value expert, mlir::Value offset) const;
+  mlir::Value readPart(Part which, mlir::Value expert,
+                       mlir::Value address) const;
+  mlir::Value readCode(Part which, int bits, mlir::Value expert,
+                       mlir::Value address) const;
 
-  Emitter &emitter;
+  Emitter &e;
   WeightSpec spec;
-  /// One-dimensional views of the parts, and the elements of one expert.
+  AddressMap codes, scales, zeros;
+  /// One-dimensional views of the parts.
   std::array<mlir::Value, kNumParts> flat;
-  std::array<int64_t, kNumParts> stride = {};
 };
 
 /// Reads single elements of a bias in natural order or a layout's.
 mlir::Value readBias(Emitter &emitter, mlir::RankedTensorType type,
                      mlir::Value bias, mlir::Value expert, mlir::Value half,
                      mlir::Value output);
+
+/// An error on a preparation step that emulation does not do.
+mlir::LogicalResult checkStep(mlir::Operation *op);
 
 void populateWeightPatterns(const DisassemblyConverter &converter,
                             mlir::RewritePatternSet &patterns);
