@@ -1,0 +1,54 @@
+// RUN: wna16-opt %s -wna16-emulate -split-input-file -verify-diagnostics
+
+func.func @parameter() -> tensor<8x8xf32> {
+  // expected-error @below {{'wna16.parameter' op expected wna16-hoist-prepare before emulation: the tensor lives in a file}}
+  %0 = wna16.parameter "model.layers.0.mlp.gate.weight" : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 8, layout = gptq>
+
+func.func @int8_activations(%x: tensor<?x8xf16>, %w: tensor<?x1xf32>, %i: tensor<?x1xi32>,
+                            %w13: tensor<1x8x1x8xf16, #gptq>, %w2: tensor<1x8x8xf16, #gptq>,
+                            %init: tensor<?x8xf16>) -> tensor<?x8xf16> {
+  // expected-error @below {{cannot be emulated with int8 activations, expected a16}}
+  %0 = wna16.fused_experts silu x(%x : tensor<?x8xf16>)
+      routing(%w, %i : tensor<?x1xf32>, tensor<?x1xi32>)
+      w13(%w13 : tensor<1x8x1x8xf16, #gptq>) w2(%w2 : tensor<1x8x8xf16, #gptq>)
+      outs(%init : tensor<?x8xf16>) {activation_type = #wna16<activation_type int8>}
+      -> tensor<?x8xf16>
+  return %0 : tensor<?x8xf16>
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 8, layout = gptq>
+#folded = #wna16.packed<u4b8, group = 8, layout = gptq, scale = i16>
+
+func.func @folded_scales(%w: tensor<1x8x8xf16, #gptq>) -> tensor<1x8x8xf16, #folded> {
+  // expected-error @below {{cannot be emulated: folding scales to i16 is for backends with int8 activations}}
+  %0 = wna16.recode %w : tensor<1x8x8xf16, #gptq> to tensor<1x8x8xf16, #folded>
+  return %0 : tensor<1x8x8xf16, #folded>
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 8, layout = gptq, act_order = index>
+
+func.func @padded_act_order(%w: tensor<1x8x8xf16, #index>) -> tensor<1x16x8xf16, #index> {
+  // expected-error @below {{expected act-order rows to keep group and input, got group 8 to 8 and input 8 to 16}}
+  %0 = wna16.pad %w : tensor<1x8x8xf16, #index> to tensor<1x16x8xf16, #index>
+  return %0 : tensor<1x16x8xf16, #index>
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 8, layout = gptq>
+
+func.func @quantize(%w: tensor<8x8xf32, #wna16.dense>) -> tensor<8x8xf32, #gptq> {
+  // expected-error @below {{cannot be emulated; quantise ahead of time}}
+  %0 = wna16.quantize %w : tensor<8x8xf32, #wna16.dense> to tensor<8x8xf32, #gptq>
+  return %0 : tensor<8x8xf32, #gptq>
+}
