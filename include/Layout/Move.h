@@ -28,7 +28,8 @@ struct ExpertRange {
 
 /// Whether `moveWeight` can bring `source` into `target`, and if not, why, with
 /// the numbers. Allowed: any pair of layouts; target extents >= source extents
-/// (padding is zero bits: code 0, scale 0, zero point 0);
+/// (new inputs of an old group get the code that decodes to 0; other padding
+/// is zero bits: code 0, scale 0, zero point 0);
 /// target group dividing the source group; code types of one width as far as
 /// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
 /// implied zero only when the source's zero is that implied one); zero-point
@@ -87,7 +88,7 @@ private:
 
   WeightSpec spec;
   Stored codes, scales, zeros;
-  const int32_t *groupIndex = nullptr;
+  const uint8_t *groupIndex = nullptr; ///< i32, not aligned
   float globalScale = 1.0f;
 };
 

@@ -12,6 +12,8 @@
 #include "Layout/Move.h"
 #include "Layout/Scalar.h"
 
+#include <algorithm>
+
 namespace wna16 {
 
 /// Code `index` of a run of 4- or 8-bit codes, lowest bits first.
@@ -29,6 +31,18 @@ inline void storeCode(uint8_t *data, int bits, int64_t index, uint32_t code) {
   int shift = 4 * (index & 1);
   uint8_t &byte = data[index >> 1];
   byte = static_cast<uint8_t>((byte & ~(15 << shift)) | (code & 15) << shift);
+}
+
+/// Element `index` of a tensor of 32-bit integers; files align nothing.
+inline int32_t loadInt(const void *data, int64_t index) {
+  int32_t value;
+  std::memcpy(&value, static_cast<const char *>(data) + 4 * index, 4);
+  return value;
+}
+
+inline void storeInt(void *data, int64_t index, int64_t value) {
+  auto narrow = static_cast<int32_t>(value);
+  std::memcpy(static_cast<char *>(data) + 4 * index, &narrow, 4);
 }
 
 /// Scale `index`; folded ones count in units of `global`.
@@ -95,14 +109,17 @@ struct ExpertView {
   uint8_t *codeData = nullptr;
   uint8_t *scaleData = nullptr;
   uint8_t *zeroData = nullptr;
-  int32_t *groupIndex = nullptr;
-  int32_t *permutation = nullptr;
-  float *globalScale = nullptr;
+  uint8_t *groupIndex = nullptr;
+  uint8_t *permutation = nullptr;
+  uint8_t *globalScale = nullptr;
+
+  /// Writes zeros to codes, scales and zero points.
+  void clear() const;
 
   float scale(int64_t group, int64_t row) const {
-    return loadScale(spec->scale, scaleData,
-                     scales.group(group) + scales.row(row),
-                     globalScale ? *globalScale : 1.0f);
+    return loadScale(
+        spec->scale, scaleData, scales.group(group) + scales.row(row),
+        globalScale ? loadFloat(ScalarType::F32, globalScale, 0) : 1.0f);
   }
 
   /// Zero point of a group of a row, as an unsigned code.
@@ -121,9 +138,13 @@ struct ExpertView {
 /// Experts of a call lie in 0..experts.
 Failure checkRange(const WeightSpec &spec, ExpertRange range);
 
-/// Group indices of an expert lie in 0..groups-1.
-Failure checkGroupIndex(const WeightSpec &spec, const int32_t *index,
-                        int64_t expert);
+/// Group indices of an expert, if it has any, lie in 0..groups-1.
+Failure checkGroupIndex(const ExpertView &view, int64_t expert);
+
+/// Inputs that share a scale, a number to divide by.
+inline int64_t groupSize(const WeightSpec &spec) {
+  return spec.group > 0 ? spec.group : std::max<int64_t>(spec.input, 1);
+}
 
 /// Resolves the addresses and buffers of an expert; the spec passed storageOf.
 Result<ExpertView> viewExpert(const WeightSpec &spec,

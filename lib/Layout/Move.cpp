@@ -24,13 +24,38 @@ Failure wna16::checkRange(const WeightSpec &spec, ExpertRange range) {
               std::to_string(range.end));
 }
 
-Failure wna16::checkGroupIndex(const WeightSpec &spec, const int32_t *index,
-                               int64_t expert) {
-  for (int64_t k = 0, groups = spec.groups(); k < spec.input; ++k)
-    if (index[k] < 0 || index[k] >= groups)
+Failure wna16::checkGroupIndex(const ExpertView &view, int64_t expert) {
+  if (!view.groupIndex)
+    return ok();
+  int64_t groups = view.spec->groups();
+  for (int64_t k = 0; k < view.spec->input; ++k)
+    if (int32_t group = loadInt(view.groupIndex, k);
+        group < 0 || group >= groups)
       return fail("expected group indices of expert " + std::to_string(expert) +
                   " in 0.." + std::to_string(groups - 1) + ", got " +
-                  std::to_string(index[k]) + " at input " + std::to_string(k));
+                  std::to_string(group) + " at input " + std::to_string(k));
+  return ok();
+}
+
+/// The addresses of codes, scales and zero points, as far as they exist.
+static Failure resolveAddresses(const WeightSpec &spec, ExpertView &view) {
+  struct {
+    bool exists;
+    Result<AddressMap> (*addresses)(const WeightSpec &);
+    AddressMap *map;
+  } const parts[] = {
+      {true, codeAddresses, &view.codes},
+      {spec.code != CodeType::Dense, scaleAddresses, &view.scales},
+      {spec.code != CodeType::Dense && spec.zeros != ZeroPoints::None,
+       zeroAddresses, &view.zeros}};
+  for (auto [exists, addresses, map] : parts) {
+    if (!exists)
+      continue;
+    Result<AddressMap> found = addresses(spec);
+    if (!found)
+      return found.takeFailure();
+    *map = *found;
+  }
   return ok();
 }
 
@@ -42,50 +67,29 @@ Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
     return parts.takeFailure();
   ExpertView view;
   view.spec = &spec;
-  Result<AddressMap> codes = codeAddresses(spec);
-  if (!codes)
-    return codes.takeFailure();
-  view.codes = *codes;
-  if (spec.code != CodeType::Dense) {
-    Result<AddressMap> scales = scaleAddresses(spec);
-    if (!scales)
-      return scales.takeFailure();
-    view.scales = *scales;
-  }
-  if (spec.zeros != ZeroPoints::None) {
-    Result<AddressMap> zeros = zeroAddresses(spec);
-    if (!zeros)
-      return zeros.takeFailure();
-    view.zeros = *zeros;
-  }
+  if (Failure bad = resolveAddresses(spec, view))
+    return bad;
+  // In Part order.
+  uint8_t **fields[kNumParts] = {&view.codeData,    &view.scaleData,
+                                 &view.zeroData,    &view.groupIndex,
+                                 &view.permutation, &view.globalScale};
   for (const StoredPart &part : *parts) {
     uint8_t *data = buffers.get<uint8_t>(part.part);
     if (!data && part.elements())
       return fail("expected a buffer for " + std::string(name(part.part)));
-    if (part.part != Part::GlobalScale && part.shape.front())
+    if (part.part != Part::GlobalScale && part.elements())
       data += expert * (part.bytes() / part.shape.front());
-    switch (part.part) {
-    case Part::Codes:
-      view.codeData = data;
-      break;
-    case Part::Scales:
-      view.scaleData = data;
-      break;
-    case Part::Zeros:
-      view.zeroData = data;
-      break;
-    case Part::GroupIndex:
-      view.groupIndex = reinterpret_cast<int32_t *>(data);
-      break;
-    case Part::Permutation:
-      view.permutation = reinterpret_cast<int32_t *>(data);
-      break;
-    case Part::GlobalScale:
-      view.globalScale = reinterpret_cast<float *>(data);
-      break;
-    }
+    *fields[static_cast<size_t>(part.part)] = data;
   }
   return view;
+}
+
+void ExpertView::clear() const {
+  std::fill_n(codeData, codes.size() * spec->bits() / 8, 0);
+  if (scaleData)
+    std::fill_n(scaleData, scales.size() * sizeOf(spec->scale), 0);
+  if (zeroData)
+    std::fill_n(zeroData, zeros.size() * zeroBits(*spec) / 8, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -112,10 +116,8 @@ static Failure checkCodes(const WeightSpec &source, const WeightSpec &target) {
   return ok();
 }
 
-Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
-  for (const WeightSpec *spec : {&source, &target})
-    if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
-      return parts.takeFailure();
+/// Experts and halves stay, other extents may grow.
+static Failure checkGrowth(const WeightSpec &source, const WeightSpec &target) {
   if (source.experts != target.experts || source.halves != target.halves)
     return fail("expected equal experts and halves, got " +
                 std::to_string(source.experts) + " x " +
@@ -128,27 +130,21 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
                 std::to_string(target.input) + " and output " +
                 std::to_string(source.output) + " to " +
                 std::to_string(target.output));
-  if (Failure bad = checkCodes(source, target))
-    return bad;
-  if (source.code == CodeType::Dense) {
-    if (source.element != target.element)
-      return fail("expected one element type, got " +
-                  show(name(source.element)) + " and " +
-                  show(name(target.element)));
-    return ok();
-  }
+  return ok();
+}
+
+static Failure checkGroups(const WeightSpec &source, const WeightSpec &target) {
   if (source.groups() > 1 && (target.group < 0 || source.group % target.group))
     return fail("expected the new group (" + std::to_string(target.group) +
                 ") to divide the old one (" + std::to_string(source.group) +
                 ")");
-  if (source.actOrder != target.actOrder) {
-    if (source.actOrder != ActOrder::Index ||
-        target.actOrder != ActOrder::Sorted)
-      return fail("expected act_order to stay or to go from index to sorted, "
-                  "got " +
-                  show(name(source.actOrder)) + " and " +
-                  show(name(target.actOrder)));
-  }
+  if (source.actOrder != target.actOrder &&
+      (source.actOrder != ActOrder::Index ||
+       target.actOrder != ActOrder::Sorted))
+    return fail("expected act_order to stay or to go from index to sorted, "
+                "got " +
+                show(name(source.actOrder)) + " and " +
+                show(name(target.actOrder)));
   if (source.actOrder != ActOrder::None &&
       (source.group != target.group || source.input != target.input))
     return fail("expected act-order rows to keep group and input, got group " +
@@ -156,6 +152,22 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
                 std::to_string(target.group) + " and input " +
                 std::to_string(source.input) + " to " +
                 std::to_string(target.input));
+  return ok();
+}
+
+Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
+  for (const WeightSpec *spec : {&source, &target})
+    if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
+      return parts.takeFailure();
+  if (Failure bad = checkGrowth(source, target))
+    return bad;
+  if (Failure bad = checkCodes(source, target))
+    return bad;
+  if (source.code != CodeType::Dense)
+    return checkGroups(source, target);
+  if (source.element != target.element)
+    return fail("expected one element type, got " + show(name(source.element)) +
+                " and " + show(name(target.element)));
   return ok();
 }
 
@@ -173,13 +185,15 @@ public:
         expert(expert) {}
 
   Failure run(float largestScale) {
-    if (Failure bad = orderRows())
-      return bad;
-    clear();
     if (source.code == CodeType::Dense) {
+      to.clear();
       moveElements();
       return ok();
     }
+    if (Failure bad = orderRows())
+      return bad;
+    // What is not written below is padding.
+    to.clear();
     moveScales(largestScale);
     moveZeros();
     moveCodes();
@@ -189,59 +203,39 @@ public:
   }
 
 private:
-  std::string where() const { return " of expert " + std::to_string(expert); }
-
-  /// For each target row along the input, the source row and its group.
+  /// For each input of the target, the source's input and its group.
   Failure orderRows() {
-    rows.resize(target.input);
+    if (Failure bad = checkGroupIndex(from, expert))
+      return bad;
+    rows.resize(static_cast<size_t>(source.input));
     std::iota(rows.begin(), rows.end(), 0);
-    groupOfRow.resize(source.input);
-    if (from.groupIndex)
-      if (Failure bad = checkGroupIndex(source, from.groupIndex, expert))
-        return bad;
-    int64_t size = source.group < 0 ? std::max<int64_t>(source.input, 1)
-                                    : std::max<int64_t>(source.group, 1);
-    for (int64_t k = 0; k < source.input; ++k) {
-      if (from.groupIndex)
-        groupOfRow[k] = from.groupIndex[k];
-      else
-        groupOfRow[k] = source.code == CodeType::Dense ? 0 : k / size;
-    }
-    if (target.actOrder == ActOrder::Index)
-      std::copy(from.groupIndex, from.groupIndex + source.input, to.groupIndex);
-    if (target.actOrder != ActOrder::Sorted)
-      return ok();
-    if (source.actOrder == ActOrder::Sorted) {
-      std::copy(from.permutation, from.permutation + source.input,
-                to.permutation);
-      return ok();
-    }
-    return sortRows(size);
+    groupOfRow.resize(rows.size());
+    int64_t size = groupSize(source);
+    for (int64_t k = 0; k < source.input; ++k)
+      groupOfRow[k] = from.groupIndex ? loadInt(from.groupIndex, k) : k / size;
+    if (source.actOrder != target.actOrder)
+      return sortRows(size);
+    if (to.groupIndex)
+      std::copy_n(from.groupIndex, 4 * source.input, to.groupIndex);
+    if (to.permutation)
+      std::copy_n(from.permutation, 4 * source.input, to.permutation);
+    return ok();
   }
 
   Failure sortRows(int64_t size) {
     std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
       return groupOfRow[a] < groupOfRow[b];
     });
-    for (int64_t k = 0; k < target.input; ++k) {
+    for (int64_t k = 0; k < source.input; ++k) {
       if (groupOfRow[rows[k]] != k / size)
-        return fail("expected groups of " + std::to_string(size) + " inputs" +
-                    where() + ", got group " +
-                    std::to_string(groupOfRow[rows[k]]) + " where " +
-                    std::to_string(k / size) + " should be (sorted input " +
-                    std::to_string(k) + ")");
-      to.permutation[k] = static_cast<int32_t>(rows[k]);
+        return fail("expected groups of " + std::to_string(size) +
+                    " inputs of expert " + std::to_string(expert) +
+                    ", got group " + std::to_string(groupOfRow[rows[k]]) +
+                    " where " + std::to_string(k / size) +
+                    " should be (sorted input " + std::to_string(k) + ")");
+      storeInt(to.permutation, k, rows[k]);
     }
     return ok();
-  }
-
-  /// What is not written below is padding.
-  void clear() {
-    std::fill_n(to.codeData, to.codes.size() * target.bits() / 8, 0);
-    if (to.scaleData)
-      std::fill_n(to.scaleData, to.scales.size() * sizeOf(target.scale), 0);
-    if (to.zeroData)
-      std::fill_n(to.zeroData, to.zeros.size() * zeroBits(target) / 8, 0);
   }
 
   /// The source's row for a row of the target; -1 in the padding.
@@ -268,28 +262,31 @@ private:
   }
 
   void moveScales(float largest) {
+    int64_t size = sizeOf(target.scale);
     forEachGroup([&](int64_t g, int64_t r, int64_t group, int64_t row) {
       int64_t at = to.scales.group(g) + to.scales.row(r);
-      int64_t source_ = from.scales.group(group) + from.scales.row(row);
+      int64_t old = from.scales.group(group) + from.scales.row(row);
       if (source.scale == target.scale) {
-        int64_t size = sizeOf(target.scale);
-        std::copy_n(from.scaleData + source_ * size, size,
+        std::copy_n(from.scaleData + old * size, size,
                     to.scaleData + at * size);
         return;
       }
-      float value = loadFloat(source.scale, from.scaleData, source_);
-      if (target.scale != ScalarType::I16) {
+      float value = loadFloat(source.scale, from.scaleData, old);
+      if (target.scale == ScalarType::I16)
+        fold(value, largest, at);
+      else
         storeFloat(target.scale, to.scaleData, at, value);
-        return;
-      }
-      // Folded for int8 activations: every step in the scale's own type.
-      // What is no number, or overflows on the way, saturates.
-      float ratio = roundTo(source.scale, value / largest);
-      float folded = std::nearbyint(roundTo(source.scale, ratio * 4096.0f));
-      auto stored = static_cast<int16_t>(
-          std::isnan(folded) ? 0.0f : std::clamp(folded, -32768.0f, 32767.0f));
-      std::memcpy(to.scaleData + 2 * at, &stored, 2);
     });
+  }
+
+  /// For int8 activations: every step in the scale's own type. What is no
+  /// number, or overflows on the way, saturates.
+  void fold(float value, float largest, int64_t at) {
+    float ratio = roundTo(source.scale, value / largest);
+    float folded = std::nearbyint(roundTo(source.scale, ratio * 4096.0f));
+    auto stored = static_cast<int16_t>(
+        std::isnan(folded) ? 0.0f : std::clamp(folded, -32768.0f, 32767.0f));
+    std::memcpy(to.scaleData + 2 * at, &stored, 2);
   }
 
   void moveZeros() {
@@ -306,30 +303,49 @@ private:
   }
 
   void moveCodes() {
-    int bits = target.bits();
-    // Codes that mean the same bits need no zero point.
-    bool needsZero =
-        source.code != target.code &&
-        (source.code == CodeType::U4FP8 || target.code == CodeType::U4FP8);
-    std::vector<int64_t> fromInput(target.input), toInput(target.input);
-    for (int64_t k = 0; k < target.input; ++k) {
+    std::vector<int64_t> fromInput(rows.size());
+    std::vector<int64_t> toInput(static_cast<size_t>(target.input));
+    for (int64_t k = 0; k < source.input; ++k)
+      fromInput[k] = from.codes.input(rows[k]);
+    for (int64_t k = 0; k < target.input; ++k)
       toInput[k] = to.codes.input(k);
-      fromInput[k] = rows[k] < source.input ? from.codes.input(rows[k]) : -1;
-    }
-    for (int64_t r = 0, e = target.rows(); r < e; ++r) {
-      int64_t row = sourceRow(r);
-      if (row < 0)
-        continue;
-      int64_t toRow = to.codes.row(r), fromRow = from.codes.row(row);
-      for (int64_t k = 0; k < source.input; ++k) {
-        uint32_t code = loadCode(from.codeData, bits, fromRow + fromInput[k]);
-        if (source.code != target.code) {
-          int zero = needsZero ? from.zero(groupOfRow[rows[k]], row) : 0;
-          code = fromUnsigned(target.code, toUnsigned(source.code, code, zero),
-                              zero);
-        }
-        storeCode(to.codeData, bits, toRow + toInput[k], code);
+    for (int64_t r = 0, e = target.rows(); r < e; ++r)
+      if (int64_t row = sourceRow(r); row >= 0) {
+        moveRow(r, row, fromInput.data(), toInput.data());
+        padRow(r, row, toInput.data());
       }
+  }
+
+  void moveRow(int64_t r, int64_t row, const int64_t *fromInput,
+               const int64_t *toInput) {
+    int bits = target.bits();
+    bool recodes = source.code != target.code;
+    // Codes that mean the same bits need no zero point.
+    bool needsZero = recodes && (source.code == CodeType::U4FP8 ||
+                                 target.code == CodeType::U4FP8);
+    int64_t toRow = to.codes.row(r), fromRow = from.codes.row(row);
+    for (int64_t k = 0; k < source.input; ++k) {
+      uint32_t code = loadCode(from.codeData, bits, fromRow + fromInput[k]);
+      if (recodes) {
+        int zero = needsZero ? from.zero(groupOfRow[rows[k]], row) : 0;
+        code = fromUnsigned(target.code, toUnsigned(source.code, code, zero),
+                            zero);
+      }
+      storeCode(to.codeData, bits, toRow + toInput[k], code);
+    }
+  }
+
+  /// New inputs of an old group decode to 0; new groups have a scale of 0.
+  void padRow(int64_t r, int64_t row, const int64_t *toInput) {
+    int64_t size = groupSize(target);
+    for (int64_t k = source.input; k < target.input; ++k) {
+      int64_t group = sourceGroup(k / size);
+      if (group < 0)
+        return;
+      int zero = from.zero(group, row);
+      uint32_t code =
+          fromUnsigned(target.code, static_cast<uint32_t>(zero), zero);
+      storeCode(to.codeData, target.bits(), to.codes.row(r) + toInput[k], code);
     }
   }
 
@@ -348,22 +364,19 @@ private:
 
   /// After each block, i32 sums of Q - z over its inputs for 32 outputs.
   void writeBlockSums() {
-    int64_t block = blockLength(target);
+    int64_t block = blockLength(target), size = groupSize(target);
     int64_t tileBytes = to.codes.tile() * target.bits() / 8;
     int64_t blocks = target.input / block;
     for (int64_t r = 0, e = target.rows(); r < e; ++r)
       for (int64_t b = 0; b < blocks; ++b) {
-        int32_t sum = 0;
-        for (int64_t k = b * block; k < (b + 1) * block; ++k) {
-          int64_t group = target.group < 0 ? 0 : k / target.group;
-          sum += static_cast<int32_t>(
-                     loadCode(to.codeData, target.bits(),
-                              to.codes.row(r) + to.codes.input(k))) -
-                 to.zero(group, r);
-        }
+        // A block lies in one group.
+        int zero = to.zero(b * block / size, r);
+        int64_t sum = -zero * block, row = to.codes.row(r);
+        for (int64_t k = b * block; k < (b + 1) * block; ++k)
+          sum += loadCode(to.codeData, target.bits(), row + to.codes.input(k));
         uint8_t *trailer = to.codeData + (r / 32 * blocks + b + 1) * tileBytes -
                            target.layout->trailerBytes;
-        std::memcpy(trailer + 4 * (r % 32), &sum, 4);
+        storeInt(trailer, r % 32, sum);
       }
   }
 
@@ -378,22 +391,44 @@ private:
 /// The largest scale of all experts, for folding.
 static Result<float> largestScale(const WeightSpec &spec,
                                   const WeightBuffers &buffers) {
-  if (!buffers.get(Part::Scales))
-    return fail("expected a buffer for scales");
-  float largest = 0;
-  int64_t count = 0;
   Result<std::vector<StoredPart>> parts = storageOf(spec);
   if (!parts)
     return parts.takeFailure();
-  for (const StoredPart &part : *parts)
-    if (part.part == Part::Scales)
-      count = part.elements();
-  for (int64_t i = 0; i < count; ++i)
-    largest =
-        std::max(largest, loadFloat(spec.scale, buffers.get(Part::Scales), i));
-  if (count && !(largest > 0 && std::isfinite(largest)))
+  const StoredPart &scales = (*parts)[static_cast<size_t>(Part::Scales)];
+  const void *data = buffers.get(Part::Scales);
+  if (!data && scales.elements())
+    return fail("expected a buffer for scales");
+  float largest = 0;
+  for (int64_t i = 0, e = scales.elements(); i < e; ++i)
+    largest = std::max(largest, loadFloat(spec.scale, data, i));
+  if (scales.elements() && !(largest > 0 && std::isfinite(largest)))
     return fail("expected a positive, finite largest scale to fold, got " +
                 std::to_string(largest));
+  return largest;
+}
+
+/// Writes the global scale of folded scales; returns the largest scale.
+static Result<float> moveGlobalScale(const WeightSpec &source,
+                                     const WeightBuffers &from,
+                                     const WeightSpec &target,
+                                     const WeightBuffers &to) {
+  if (target.code == CodeType::Dense || target.scale != ScalarType::I16)
+    return 0.0f;
+  if (!to.get(Part::GlobalScale))
+    return fail("expected a buffer for global_scale");
+  Result<float> largest = 0.0f;
+  float global = 0;
+  if (source.scale == ScalarType::I16) {
+    if (!from.get(Part::GlobalScale))
+      return fail("expected a buffer for global_scale");
+    global = loadFloat(ScalarType::F32, from.get(Part::GlobalScale), 0);
+  } else {
+    largest = largestScale(source, from);
+    if (!largest)
+      return largest;
+    global = *largest / 4096.0f;
+  }
+  storeFloat(ScalarType::F32, to.get(Part::GlobalScale), 0, global);
   return largest;
 }
 
@@ -404,22 +439,9 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
     return bad;
   if (Failure bad = checkRange(source, range))
     return bad;
-  float largest = 0;
-  if (target.scale == ScalarType::I16 && source.scale != ScalarType::I16 &&
-      target.code != CodeType::Dense) {
-    Result<float> found = largestScale(source, from);
-    if (!found)
-      return found.takeFailure();
-    largest = *found;
-    if (!to.get(Part::GlobalScale))
-      return fail("expected a buffer for global_scale");
-    *to.get<float>(Part::GlobalScale) = largest / 4096.0f;
-  }
-  if (source.scale == ScalarType::I16 && source.code != CodeType::Dense) {
-    if (!from.get(Part::GlobalScale) || !to.get(Part::GlobalScale))
-      return fail("expected buffers for global_scale");
-    *to.get<float>(Part::GlobalScale) = *from.get<float>(Part::GlobalScale);
-  }
+  Result<float> largest = moveGlobalScale(source, from, target, to);
+  if (!largest)
+    return largest.takeFailure();
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> in = viewExpert(source, from, e),
                        out = viewExpert(target, to, e);
@@ -427,7 +449,7 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
       return in.takeFailure();
     if (!out)
       return out.takeFailure();
-    if (Failure bad = Mover(*in, *out, e).run(largest))
+    if (Failure bad = Mover(*in, *out, e).run(*largest))
       return bad;
   }
   return ok();
@@ -438,6 +460,12 @@ Failure wna16::moveBias(const WeightSpec &source, const void *from,
   for (const WeightSpec *spec : {&source, &target})
     if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
       return parts.takeFailure();
+  if (type != ScalarType::F16 && type != ScalarType::BF16 &&
+      type != ScalarType::F32)
+    return fail("expected a bias of f16, bf16 or f32, got " + show(name(type)));
+  if ((!from && source.experts * source.rows() > 0) ||
+      (!to && target.experts * target.rows() > 0))
+    return fail("expected buffers for a bias");
   Result<AddressMap> in = biasAddresses(source), out = biasAddresses(target);
   if (!in)
     return in.takeFailure();

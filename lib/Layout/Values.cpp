@@ -26,13 +26,23 @@ int64_t RowDecoder::tableBytes(const WeightSpec &spec) {
 Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
                          void *table) {
   spec = weight;
-  Result<std::vector<StoredPart>> parts = storageOf(spec);
-  if (!parts)
-    return parts.takeFailure();
+  if (spec.experts == 0 || spec.input == 0 || spec.rows() == 0) {
+    // Nothing to read: no expert, row or input to be asked for.
+    Result<std::vector<StoredPart>> parts = storageOf(spec);
+    return parts ? ok() : parts.takeFailure();
+  }
+  Result<ExpertView> view = viewExpert(spec, data, 0);
+  if (!view)
+    return view.takeFailure();
+  groupIndex = view->groupIndex;
+  globalScale = view->globalScale
+                    ? loadFloat(ScalarType::F32, view->globalScale, 0)
+                    : 1.0f;
   auto *next = static_cast<int64_t *>(table);
   // Fills the two tables of a part: by input or group, then by row.
-  auto store = [&](Stored &stored, const AddressMap &map, bool side) {
-    stored.inner = next;
+  auto store = [&](Stored &stored, const uint8_t *bytes, const AddressMap &map,
+                   int64_t expertUnits, int bits, bool side) {
+    stored = {bytes, expertUnits * bits / 8, next, nullptr};
     for (int64_t i = 0, e = side ? spec.groups() : spec.input; i < e; ++i)
       *next++ = side ? map.group(i) : map.input(i);
     stored.row = next;
@@ -40,35 +50,14 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
       *next++ = map.row(r);
   };
   codes = scales = zeros = {};
-  groupIndex = nullptr;
-  globalScale = 1.0f;
-  for (const StoredPart &part : *parts) {
-    if (part.elements() && !data.get(part.part))
-      return fail("expected a buffer for " + std::string(name(part.part)));
-    if (part.part == Part::GlobalScale)
-      globalScale = *data.get<float>(part.part);
-    const auto *bytes = data.get<const uint8_t>(part.part);
-    if (part.part == Part::GroupIndex) {
-      groupIndex = reinterpret_cast<const int32_t *>(bytes);
-      continue;
-    }
-    bool side = part.part != Part::Codes;
-    Stored *stored = part.part == Part::Codes    ? &codes
-                     : part.part == Part::Scales ? &scales
-                     : part.part == Part::Zeros  ? &zeros
-                                                 : nullptr;
-    if (!stored)
-      continue;
-    Result<AddressMap> map = part.part == Part::Codes    ? codeAddresses(spec)
-                             : part.part == Part::Scales ? scaleAddresses(spec)
-                                                         : zeroAddresses(spec);
-    if (!map)
-      return map.takeFailure();
-    stored->data = bytes;
-    stored->expertBytes =
-        part.shape.front() ? part.bytes() / part.shape.front() : 0;
-    store(*stored, *map, side);
-  }
+  store(codes, view->codeData, view->codes, view->codes.size(), spec.bits(),
+        false);
+  if (view->scaleData)
+    store(scales, view->scaleData, view->scales, view->scales.size(),
+          static_cast<int>(8 * sizeOf(spec.scale)), true);
+  if (view->zeroData)
+    store(zeros, view->zeroData, view->zeros, view->zeros.size(),
+          zeroBits(spec), true);
   return ok();
 }
 
@@ -101,10 +90,10 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
     return static_cast<int>(zero);
   };
   if (groupIndex) {
-    const int32_t *index = groupIndex + expert * spec.input;
+    const uint8_t *index = groupIndex + 4 * expert * spec.input;
     for (int64_t k = 0; k < spec.input; ++k) {
       // An index out of range reads the last group, never beyond.
-      int64_t g = std::clamp<int64_t>(index[k], 0, spec.groups() - 1);
+      int64_t g = std::clamp<int64_t>(loadInt(index, k), 0, spec.groups() - 1);
       out[k] = valueOf(loadCode(data, bits, base + codes.inner[k]), zeroOf(g)) *
                scaleOf(g);
     }
@@ -131,7 +120,7 @@ static void decodeScaleFirst(const ExpertView &view, int64_t r, ScalarType type,
   const WeightSpec &spec = *view.spec;
   int64_t size = spec.group < 0 ? spec.input : spec.group;
   for (int64_t k = 0; k < spec.input; ++k) {
-    int64_t g = view.groupIndex ? view.groupIndex[k] : k / size;
+    int64_t g = view.groupIndex ? loadInt(view.groupIndex, k) : k / size;
     int zero = view.zero(g, r);
     uint32_t code = loadCode(view.codeData, spec.bits(),
                              view.codes.row(r) + view.codes.input(k));
@@ -159,9 +148,8 @@ Failure wna16::dequantizeWeight(const WeightSpec &source,
     Result<ExpertView> view = viewExpert(source, from, e);
     if (!view)
       return view.takeFailure();
-    if (view->groupIndex)
-      if (Failure bad = checkGroupIndex(source, view->groupIndex, e))
-        return bad;
+    if (Failure bad = checkGroupIndex(*view, e))
+      return bad;
     for (int64_t r = 0; r < source.rows(); ++r) {
       if (rounded)
         decodeScaleFirst(*view, r, type, row.data());
@@ -244,17 +232,13 @@ Failure wna16::quantizeWeight(ScalarType type, const void *in,
                 std::string(target.layout->name) + "; convert afterwards");
   if (Failure bad = checkRange(target, range))
     return bad;
-  int bits = target.bits();
-  int64_t size = target.group < 0 ? target.input : target.group;
+  int64_t size = groupSize(target);
   std::vector<float> row(static_cast<size_t>(target.input));
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> view = viewExpert(target, to, e);
     if (!view)
       return view.takeFailure();
-    std::fill_n(view->codeData, view->codes.size() * bits / 8, 0);
-    std::fill_n(view->scaleData, view->scales.size() * sizeOf(target.scale), 0);
-    if (view->zeroData)
-      std::fill_n(view->zeroData, view->zeros.size() * zeroBits(target) / 8, 0);
+    view->clear();
     for (int64_t r = 0; r < target.rows(); ++r) {
       for (int64_t k = 0; k < target.input; ++k)
         row[k] =

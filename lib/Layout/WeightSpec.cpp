@@ -10,6 +10,7 @@
 #include "Layout/Catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace wna16;
 
@@ -64,7 +65,8 @@ std::optional<CodeType> wna16::parseCodeType(std::string_view text) {
 
 int64_t wna16::sizeOf(ScalarType type) {
   static constexpr int8_t sizes[] = {2, 2, 4, 8, 1, 1, 2, 4, 8, 1};
-  return sizes[static_cast<int64_t>(type)];
+  auto index = static_cast<size_t>(type);
+  return index < std::size(sizes) ? sizes[index] : 0;
 }
 
 //===----------------------------------------------------------------------===//
