@@ -1,0 +1,123 @@
+//===- StatusTest.cpp - Status and argument errors ------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestSupport.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace wna16test;
+
+namespace {
+
+TEST(Status, IsStickyUntilCleared) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 32, 32, 1, 1);
+  HostTensor y = layer.emptyOutput();
+  layer.plan.top_k = 0;
+  EXPECT_EQ(layer.run(y), WNA16_INVALID_ARGUMENT);
+  const std::string message = wna16_status_message();
+  EXPECT_EQ(message,
+            "fused_experts: expected top_k from 1 to 2147483647, got 0");
+  layer.plan.top_k = 1;
+  EXPECT_EQ(
+      wna16_cpu_fused_experts(&layer.plan, nullptr, 0, nullptr, 0, nullptr),
+      WNA16_INVALID_ARGUMENT);
+  EXPECT_EQ(message, wna16_status_message());
+  EXPECT_EQ(layer.run(y), WNA16_OK);
+  EXPECT_STREQ(wna16_status_message(), "");
+}
+
+TEST(Status, PlansThatAreRefused) {
+  struct {
+    wna16_status status;
+    const char *message;
+    std::function<void(Layer &)> change;
+  } cases[] = {
+      {WNA16_UNSUPPORTED,
+       "fused_experts: int8 activations are not supported on the cpu yet; use "
+       "16-bit activations",
+       [](Layer &layer) { layer.plan.activation_type = 1; }},
+      {WNA16_UNSUPPORTED,
+       "fused_experts: fp8 activations are not supported on the cpu yet; use "
+       "16-bit activations",
+       [](Layer &layer) { layer.plan.activation_type = 2; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: weight_on_input needs top_k 1, got 2",
+       [](Layer &layer) { layer.plan.weight_on_input = 1; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected activation from 0 to 5, got 6",
+       [](Layer &layer) { layer.plan.activation = 6; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected w13.input (32) to be at least hidden (33)",
+       [](Layer &layer) { layer.plan.hidden = 33; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: w13.layout 99 is not in the catalogue",
+       [](Layer &layer) { layer.plan.w13.layout = 99; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected a positive limit, or infinity for none",
+       [](Layer &layer) { layer.plan.limit = NAN; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected topk_ids of shape [3, 2], got rank 2, [3, 1]",
+       [](Layer &layer) { layer.ids = indexTensor({3, 1}, {0, 0, 0}); }},
+      {WNA16_INVALID_ARGUMENT, "fused_experts: topk_ids is missing",
+       [](Layer &layer) { layer.ids = {}; }},
+  };
+  for (const auto &entry : cases) {
+    Random random(1);
+    Layer layer = packedLayer(random, 2, 32, 32, 3, 2);
+    entry.change(layer);
+    HostTensor y = layer.emptyOutput();
+    EXPECT_EQ(layer.run(y), entry.status);
+    EXPECT_STREQ(wna16_status_message(), entry.message);
+  }
+}
+
+TEST(Status, TensorsAndWorkspaceThatAreRefused) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 32, 32, 3, 2);
+  HostTensor y = layer.emptyOutput();
+  wna16_status_clear();
+  const int64_t bytes = wna16_cpu_fused_experts_workspace(&layer.plan, 3);
+  Workspace workspace(bytes);
+  auto call = [&](const std::function<void(wna16_tensor &)> &change,
+                  int64_t given) {
+    std::vector<wna16_tensor> tensors = layer.tensors(y);
+    change(tensors[0]);
+    wna16_status_clear();
+    wna16_cpu_fused_experts(&layer.plan, tensors.data(), tensors.size(),
+                            workspace.data(), given, nullptr);
+    return std::string(wna16_status_message());
+  };
+  EXPECT_EQ(call([](auto &x) { x.device.device_type = 2; }, bytes),
+            "fused_experts: expected x on the cpu (device type 1), got device "
+            "type 2");
+  EXPECT_EQ(call([](auto &x) { x.dtype = {0, 32, 1}; }, bytes),
+            "fused_experts: expected x of type f32, got i32 (code 0, 32 bits, "
+            "1 lanes)");
+  int64_t strides[] = {1, 3};
+  EXPECT_EQ(call([&](auto &x) { x.strides = strides; }, bytes),
+            "fused_experts: x has to be contiguous in row-major order");
+  EXPECT_EQ(call([](auto &x) { x.data = nullptr; }, bytes),
+            "fused_experts: x has no data");
+  EXPECT_EQ(call([](auto &) {}, bytes - 1),
+            "expected a workspace of " + std::to_string(bytes) +
+                " bytes, got " + std::to_string(bytes - 1));
+  EXPECT_EQ(wna16_status_get(), WNA16_WORKSPACE);
+  wna16_status_clear();
+}
+
+TEST(Status, KernelNameCanBeAskedFor) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 32, 32, 3, 2);
+  wna16_status_clear();
+  EXPECT_STREQ(wna16_cpu_fused_experts_kernel(&layer.plan, 3), "portable");
+}
+
+} // namespace
