@@ -116,6 +116,8 @@ public:
   }
   /// Units from one tile to the next along an axis; 0 when there is no next.
   int64_t tileStride(Axis axis) const { return stride[static_cast<int>(axis)]; }
+  /// Tiles along an axis, padding included.
+  int64_t tiles(Axis axis) const { return count[static_cast<int>(axis)]; }
   /// Whether halves are an axis of their own; otherwise rows count them.
   bool hasHalves() const { return namesHalf; }
 
@@ -125,6 +127,7 @@ private:
   std::array<std::vector<Term>, kNumAxes> low;
   std::array<int, kNumAxes> lowBits = {};
   std::array<int64_t, kNumAxes> stride = {};
+  std::array<int64_t, kNumAxes> count = {};
   int64_t outputs = 1;
   bool namesHalf = false;
   int64_t total = 0;

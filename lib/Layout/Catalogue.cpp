@@ -320,6 +320,7 @@ AddressMap::AddressMap(const BitOrder &order, int64_t input, int64_t halves,
     if (first && order.bits().empty())
       tiles = ceilDiv(tiles, innerPadding) * innerPadding;
     first = false;
+    count[axis] = tiles;
     total *= tiles;
   }
 }

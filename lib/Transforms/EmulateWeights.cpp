@@ -35,8 +35,7 @@ struct Field {
   bool inverted;
 };
 
-/// The axis whose coordinate holds the output: with halves of their own, n,
-/// otherwise the row, half * outputs + n.
+/// The fields of an axis within a tile, as few as possible.
 SmallVector<Field> fieldsOf(const AddressMap &map, Axis axis) {
   auto terms = llvm::to_vector(map.bits(axis));
   llvm::sort(terms, [](const auto &a, const auto &b) { return a.bit < b.bit; });
@@ -56,15 +55,19 @@ SmallVector<Field> fieldsOf(const AddressMap &map, Axis axis) {
   return fields;
 }
 
+/// Flips a field of a coordinate that counts downwards in the address.
+Value invertField(Emitter &e, Value at, Field field) {
+  if (!field.inverted)
+    return at;
+  int64_t mask = ((int64_t(1) << field.count) - 1) << field.bit;
+  return arith::XOrIOp::create(e, at, e.index(mask));
+}
+
 /// The part of the address that one coordinate decides.
 Value axisAddress(Emitter &e, const AddressMap &map, Axis axis, Value at) {
   Value address;
   for (Field field : fieldsOf(map, axis)) {
-    Value source = at ? at : e.index(0);
-    if (field.inverted) {
-      int64_t mask = ((int64_t(1) << field.count) - 1) << field.bit;
-      source = arith::XOrIOp::create(e, source, e.index(mask));
-    }
+    Value source = invertField(e, at ? at : e.index(0), field);
     address =
         e.add(address, e.field(source, field.bit, field.count, field.address));
   }
@@ -75,16 +78,6 @@ Value axisAddress(Emitter &e, const AddressMap &map, Axis axis, Value at) {
   return e.add(address, e.times(tile, stride));
 }
 
-/// Tile strides in ascending order, to tell an axis's tiles from the next's.
-SmallVector<int64_t> sortedStrides(const AddressMap &map) {
-  SmallVector<int64_t> strides;
-  for (int axis = 0; axis < kNumAxes; ++axis)
-    if (int64_t stride = map.tileStride(Axis(axis)))
-      strides.push_back(stride);
-  llvm::sort(strides);
-  return strides;
-}
-
 /// One coordinate of an address: the inverse of `axisAddress`.
 Value axisCoordinate(Emitter &e, const AddressMap &map, Axis axis,
                      Value address) {
@@ -92,19 +85,14 @@ Value axisCoordinate(Emitter &e, const AddressMap &map, Axis axis,
   Value inTile = e.remainder(address, map.tile());
   for (Field field : fieldsOf(map, axis)) {
     Value bits = e.field(inTile, field.address, field.count, field.bit);
-    if (field.inverted) {
-      int64_t mask = ((int64_t(1) << field.count) - 1) << field.bit;
-      bits = arith::XOrIOp::create(e, bits, e.index(mask));
-    }
-    at = e.add(at, bits);
+    at = e.add(at, invertField(e, bits, field));
   }
   int64_t stride = map.tileStride(axis);
   if (!stride)
     return at;
-  SmallVector<int64_t> strides = sortedStrides(map);
   Value tile = e.quotient(address, stride);
-  if (auto *next = llvm::upper_bound(strides, stride); next != strides.end())
-    tile = e.remainder(tile, *next / stride);
+  if (stride * map.tiles(axis) < map.size())
+    tile = e.remainder(tile, map.tiles(axis));
   return e.add(at, e.times(tile, int64_t(1) << map.bits(axis).size()));
 }
 
@@ -115,7 +103,7 @@ Value emulation::emitAddress(Emitter &e, const AddressMap &map, Axis inner,
   Value address = axisAddress(e, map, inner, at.inner);
   if (map.hasHalves())
     address = e.add(address, axisAddress(e, map, Axis::Half, at.half));
-  else
+  else // The output axis counts rows.
     at.output = e.add(e.times(at.half, outputs), at.output);
   address = e.add(address, axisAddress(e, map, Axis::Output, at.output));
   return address ? address : e.index(0);
