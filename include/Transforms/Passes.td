@@ -133,17 +133,17 @@ def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
 }
 
 def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
-  let summary = "Make tensor results of public functions writable arguments";
+  let summary = "Make tensor results of public functions buffer arguments";
   let description = [{
-    Each tensor result gets an argument with its attributes, in which it is
-    computed in place; what cannot be is copied there. After bufferization
+    Each tensor result gets a buffer argument with its attributes, in which it
+    is computed in place; what cannot be is copied there. After bufferization
     nothing is returned and nothing allocated for a result.
 
     ```mlir
     func.func @forward(%x: tensor<?x8xf32>) -> (tensor<?x8xf32> {wna16.name = "out"})
     // becomes
-    func.func @forward(%x: tensor<?x8xf32>, %out: tensor<?x8xf32>
-        {bufferization.writable = true, wna16.name = "out"}) -> tensor<?x8xf32>
+    func.func @forward(%x: tensor<?x8xf32>, %out: memref<?x8xf32>
+        {wna16.name = "out", wna16.output})
     ```
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];

@@ -264,7 +264,9 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
     SmallVector<func::FuncOp> functions;
     llvm::json::Array descriptions;
     for (auto function : module.getOps<func::FuncOp>()) {
+      // Size functions are C functions as they are.
       if (!function.isPublic() || function.isExternal() ||
+          function->hasAttr(kExtentsAttrName) ||
           !llvm::all_of(tensorTypes(function), llvm::IsaPred<MemRefType>))
         continue;
       if (function.getNumResults()) {

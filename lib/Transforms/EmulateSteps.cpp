@@ -17,19 +17,51 @@
 
 #include "Layout/Move.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 using namespace wna16;
 using namespace wna16::emulation;
 
 namespace {
 
+/// Writes storage tensors of one weight.
+class StorageEmitter {
+public:
+  StorageEmitter(Emitter &emitter, RankedTensorType target)
+      : e(emitter), to(*getWeightSpec(target)), targetType(target) {}
+
+protected:
+  /// A storage tensor whose units, `bits` wide, `body` computes in i32 from
+  /// expert and address.
+  Value generateUnits(RankedTensorType type, int bits,
+                      function_ref<Value(Value, Value)> body);
+  /// z as the target's convention stores it.
+  Value storedZero(Value zero);
+  Value expertOf(ValueRange at) const {
+    return hasExperts() ? at.front() : Value();
+  }
+  /// The index of a storage element within its expert.
+  Value offsetOf(RankedTensorType type, ValueRange at);
+  bool hasExperts() const { return targetType.getRank() > 2; }
+  Value both(Value a, Value b) { return arith::AndIOp::create(e, a, b); }
+  Value below(Value at, int64_t extent) {
+    return arith::CmpIOp::create(e, arith::CmpIPredicate::ult, at,
+                                 e.index(extent));
+  }
+
+  Emitter &e;
+  WeightSpec to;
+  RankedTensorType targetType;
+};
+
 /// Emits the parts of a move's target.
-class MoveEmitter {
+class MoveEmitter : StorageEmitter {
 public:
   MoveEmitter(Emitter &emitter, RankedTensorType source, ValueRange parts,
               RankedTensorType target)
-      : e(emitter), reader(emitter, source, parts), from(reader.getSpec()),
-        to(*getWeightSpec(target)), parts(parts), targetType(target) {}
+      : StorageEmitter(emitter, target), reader(emitter, source, parts),
+        from(reader.getSpec()), parts(parts) {}
 
   SmallVector<Value> emit() {
     if (to.actOrder == ActOrder::Sorted && from.actOrder == ActOrder::Index)
@@ -48,10 +80,6 @@ private:
   Value emitScales(RankedTensorType type);
   Value sortRows();
 
-  /// A storage tensor whose units, `bits` wide, `body` computes in i32 from
-  /// expert and address.
-  Value generateUnits(RankedTensorType type, int bits,
-                      function_ref<Value(Value, Value)> body);
   Value codeAt(Value expert, Coordinates at);
   Value differenceAt(Value expert, Coordinates at);
   Value blockSumAt(Value expert, const AddressMap &map, Value address);
@@ -59,17 +87,6 @@ private:
   Value inGroup(Coordinates at, Value otherwise,
                 function_ref<Value(Coordinates)> body);
 
-  Value expertOf(ValueRange at) const {
-    return hasExperts() ? at.front() : Value();
-  }
-  /// The index of a storage element within its expert.
-  Value offsetOf(RankedTensorType type, ValueRange at);
-  bool hasExperts() const { return targetType.getRank() > 2; }
-  Value both(Value a, Value b) { return arith::AndIOp::create(e, a, b); }
-  Value below(Value at, int64_t extent) {
-    return arith::CmpIOp::create(e, arith::CmpIPredicate::ult, at,
-                                 e.index(extent));
-  }
   /// The group of the source that row k belongs to, k counted by the target.
   Value groupOfRow(Value expert, Value k) {
     if (from.groups() == 1)
@@ -85,11 +102,9 @@ private:
     llvm_unreachable("the move is checked");
   }
 
-  Emitter &e;
   WeightReader reader;
-  WeightSpec from, to;
+  WeightSpec from;
   ValueRange parts;
-  RankedTensorType targetType;
   Value permutation; ///< where this move sorts
 };
 
@@ -110,7 +125,7 @@ Value MoveEmitter::emitPart(Part part, RankedTensorType type) {
   llvm_unreachable("unknown part");
 }
 
-Value MoveEmitter::offsetOf(RankedTensorType type, ValueRange at) {
+Value StorageEmitter::offsetOf(RankedTensorType type, ValueRange at) {
   Value offset;
   for (auto [axis, index] : llvm::enumerate(at))
     if (axis || !hasExperts())
@@ -118,8 +133,8 @@ Value MoveEmitter::offsetOf(RankedTensorType type, ValueRange at) {
   return offset;
 }
 
-Value MoveEmitter::generateUnits(RankedTensorType type, int bits,
-                                 function_ref<Value(Value, Value)> body) {
+Value StorageEmitter::generateUnits(RankedTensorType type, int bits,
+                                    function_ref<Value(Value, Value)> body) {
   unsigned width = type.getElementTypeBitWidth();
   int64_t fields = width / bits;
   auto element = [&](ValueRange at) -> Value {
@@ -138,6 +153,13 @@ Value MoveEmitter::generateUnits(RankedTensorType type, int bits,
     return arith::TruncIOp::create(e, type.getElementType(), word);
   };
   return e.generate(type.getShape(), type.getElementType(), Value(), element);
+}
+
+Value StorageEmitter::storedZero(Value zero) {
+  if (to.zeros == ZeroPoints::Plain)
+    return zero;
+  zero = arith::SubIOp::create(e, zero, e.integer(1));
+  return arith::AndIOp::create(e, zero, e.integer((1 << to.bits()) - 1));
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,7 +210,8 @@ Value MoveEmitter::blockSumAt(Value expert, const AddressMap &map,
   int64_t units = 32 / to.bits(), block = blockLength(to);
   Value inTile = e.remainder(address, map.tile());
   Value start = arith::SubIOp::create(e, address, inTile);
-  Coordinates at = emitCoordinates(e, map, Axis::Input, to.output, start);
+  Coordinates at =
+      emitCoordinates(e, map, Axis::Input, to.halves, to.output, start);
   Value inTrailer = arith::SubIOp::create(
       e, inTile, e.index(map.tile() - to.layout->trailerBytes * 8 / to.bits()));
   at.output = e.add(at.output, e.quotient(inTrailer, units));
@@ -210,8 +233,8 @@ Value MoveEmitter::emitCodes(RankedTensorType type) {
   int64_t trailer = to.layout->trailerBytes * 8 / to.bits();
   return generateUnits(type, to.bits(), [&](Value expert, Value address) {
     auto code = [&] {
-      return codeAt(expert,
-                    emitCoordinates(e, map, Axis::Input, to.output, address));
+      return codeAt(expert, emitCoordinates(e, map, Axis::Input, to.halves,
+                                            to.output, address));
     };
     if (!trailer)
       return code();
@@ -243,15 +266,11 @@ Value MoveEmitter::inGroup(Coordinates at, Value otherwise,
 
 Value MoveEmitter::emitZeros(RankedTensorType type) {
   AddressMap map = *zeroAddresses(to);
-  int64_t mask = (1 << to.bits()) - 1;
   return generateUnits(type, zeroBits(to), [&](Value expert, Value address) {
-    Coordinates at = emitCoordinates(e, map, Axis::Group, to.output, address);
-    return inGroup(at, e.integer(0), [&](Coordinates group) -> Value {
-      Value zero = reader.zero(expert, group);
-      if (to.zeros == ZeroPoints::Plain)
-        return zero;
-      zero = arith::SubIOp::create(e, zero, e.integer(1));
-      return arith::AndIOp::create(e, zero, e.integer(mask));
+    Coordinates at =
+        emitCoordinates(e, map, Axis::Group, to.halves, to.output, address);
+    return inGroup(at, e.integer(0), [&](Coordinates group) {
+      return storedZero(reader.zero(expert, group));
     });
   });
 }
@@ -261,8 +280,8 @@ Value MoveEmitter::emitScales(RankedTensorType type) {
   Type element = type.getElementType();
   return e.generate(
       type.getShape(), element, Value(), [&](ValueRange index) -> Value {
-        Coordinates at = emitCoordinates(e, map, Axis::Group, to.output,
-                                         offsetOf(type, index));
+        Coordinates at = emitCoordinates(e, map, Axis::Group, to.halves,
+                                         to.output, offsetOf(type, index));
         Value none = arith::ConstantOp::create(e, e.getZeroAttr(element));
         return inGroup(at, none, [&](Coordinates group) {
           Value scale = reader.scale(expertOf(index), group);
@@ -314,7 +333,146 @@ Value MoveEmitter::sortRows() {
   });
 }
 
-template <typename OpT>
+//===----------------------------------------------------------------------===//
+// quantize
+//===----------------------------------------------------------------------===//
+
+/// Emits the parts of a weight that is rounded to nearest, with min-max ranges
+/// per group that include 0.
+class QuantizeEmitter : StorageEmitter {
+public:
+  QuantizeEmitter(Emitter &emitter, RankedTensorType source, ValueRange parts,
+                  RankedTensorType target)
+      : StorageEmitter(emitter, target), reader(emitter, source, parts) {}
+
+  SmallVector<Value> emit() {
+    SmallVector<Value> results;
+    Result<std::vector<StoredPart>> stored = storageOf(to);
+    for (auto [part, type] : llvm::zip(*stored, getStorageTypes(targetType))) {
+      if (part.part == Part::Scales)
+        scaleType = type.getElementType();
+    }
+    for (auto [part, type] : llvm::zip(*stored, getStorageTypes(targetType)))
+      results.push_back(part.part == Part::Codes    ? emitCodes(type)
+                        : part.part == Part::Scales ? emitScales(type)
+                                                    : emitZeros(type));
+    return results;
+  }
+
+private:
+  /// What a group is quantised with: the scale in f32, and z.
+  struct Range {
+    Value scale, zero;
+  };
+  Range rangeOf(Value expert, Coordinates group);
+  Range symmetricRange(Value low, Value high);
+  Range asymmetricRange(Value low, Value high);
+  Value emitCodes(RankedTensorType type);
+  Value emitScales(RankedTensorType type);
+  Value emitZeros(RankedTensorType type);
+
+  int64_t groupSize() const { return to.group < 0 ? to.input : to.group; }
+  Value inside(Coordinates at, int64_t extent) {
+    return both(below(at.inner, extent), below(at.output, to.output));
+  }
+  Value value(Value expert, Coordinates at) {
+    return reader.element(expert, at.inner, at.half, at.output);
+  }
+  Value div(Value a, double b) { return arith::DivFOp::create(e, a, e.f32(b)); }
+  Value minimum(Value a, Value b) { return arith::MinNumFOp::create(e, a, b); }
+  Value maximum(Value a, Value b) { return arith::MaxNumFOp::create(e, a, b); }
+  Value isPositive(Value a) {
+    return arith::CmpFOp::create(e, arith::CmpFPredicate::OGT, a, e.f32(0));
+  }
+  double most() const { return (1 << to.bits()) - 1; }
+  double middle() const { return 1 << (to.bits() - 1); }
+
+  WeightReader reader;
+  Type scaleType;
+};
+
+QuantizeEmitter::Range QuantizeEmitter::symmetricRange(Value low, Value high) {
+  Value negated = arith::NegFOp::create(e, low);
+  Value scale = maximum(div(negated, middle()), div(high, middle() - 1));
+  return {e.select(isPositive(scale), scale, e.f32(1)), e.f32(middle())};
+}
+
+QuantizeEmitter::Range QuantizeEmitter::asymmetricRange(Value low, Value high) {
+  Value scale = div(arith::SubFOp::create(e, high, low), most());
+  Value used = isPositive(scale);
+  scale = e.select(used, scale, e.f32(1));
+  Value zero = arith::DivFOp::create(e, arith::NegFOp::create(e, low), scale);
+  zero = math::RoundEvenOp::create(e, zero);
+  zero = minimum(maximum(zero, e.f32(0)), e.f32(most()));
+  return {scale, e.select(used, zero, e.f32(0))};
+}
+
+QuantizeEmitter::Range QuantizeEmitter::rangeOf(Value expert,
+                                                Coordinates group) {
+  Value begin = e.times(group.inner, groupSize());
+  Value end = arith::AddIOp::create(e, begin, e.index(groupSize()));
+  end = arith::MinUIOp::create(e, end, e.index(to.input));
+  Value none = e.f32(0);
+  SmallVector<Value> bounds =
+      e.loop(begin, end, 1, {none, none},
+             [&](Value k, ValueRange state) -> SmallVector<Value> {
+               Value element = value(expert, {k, group.half, group.output});
+               return {minimum(state[0], element), maximum(state[1], element)};
+             });
+  return to.zeros == ZeroPoints::None ? symmetricRange(bounds[0], bounds[1])
+                                      : asymmetricRange(bounds[0], bounds[1]);
+}
+
+Value QuantizeEmitter::emitScales(RankedTensorType type) {
+  AddressMap map = *scaleAddresses(to);
+  return e.generate(type.getShape(), scaleType, Value(), [&](ValueRange index) {
+    Coordinates at = emitCoordinates(e, map, Axis::Group, to.halves, to.output,
+                                     offsetOf(type, index));
+    Value none = arith::ConstantOp::create(e, e.getZeroAttr(scaleType));
+    return e.when(inside(at, to.groups()), none, [&] {
+      return e.round(rangeOf(expertOf(index), at).scale, scaleType);
+    });
+  });
+}
+
+Value QuantizeEmitter::emitZeros(RankedTensorType type) {
+  AddressMap map = *zeroAddresses(to);
+  return generateUnits(type, zeroBits(to), [&](Value expert, Value address) {
+    Coordinates at =
+        emitCoordinates(e, map, Axis::Group, to.halves, to.output, address);
+    return e.when(inside(at, to.groups()), e.integer(0), [&] {
+      return storedZero(
+          arith::FPToSIOp::create(e, e.getI32Type(), rangeOf(expert, at).zero));
+    });
+  });
+}
+
+Value QuantizeEmitter::emitCodes(RankedTensorType type) {
+  AddressMap map = *codeAddresses(to);
+  return generateUnits(type, to.bits(), [&](Value expert, Value address) {
+    Coordinates at =
+        emitCoordinates(e, map, Axis::Input, to.halves, to.output, address);
+    return e.when(inside(at, to.input), e.integer(0), [&] {
+      Range range = rangeOf(
+          expert, {e.quotient(at.inner, groupSize()), at.half, at.output});
+      // Codes belong to the scale that is stored.
+      Value scale = e.toF32(e.round(range.scale, scaleType));
+      Value code = arith::DivFOp::create(e, value(expert, at), scale);
+      code = arith::AddFOp::create(e, math::RoundEvenOp::create(e, code),
+                                   range.zero);
+      code = minimum(maximum(code, e.f32(0)), e.f32(most()));
+      return encode(e, to.code,
+                    arith::FPToSIOp::create(e, e.getI32Type(), code),
+                    arith::FPToSIOp::create(e, e.getI32Type(), range.zero));
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+template <typename OpT, typename EmitterT>
 struct EmulateStep : OpConversionPattern<OpT> {
   using OpConversionPattern<OpT>::OpConversionPattern;
   using typename OpConversionPattern<OpT>::OneToNOpAdaptor;
@@ -323,9 +481,9 @@ struct EmulateStep : OpConversionPattern<OpT> {
   matchAndRewrite(OpT op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emitter(op.getLoc(), rewriter);
-    MoveEmitter move(emitter, op.getSource().getType(), adaptor.getSource(),
-                     op.getResult().getType());
-    rewriter.replaceOpWithMultiple(op, {move.emit()});
+    EmitterT step(emitter, op.getSource().getType(), adaptor.getSource(),
+                  op.getResult().getType());
+    rewriter.replaceOpWithMultiple(op, {step.emit()});
     return success();
   }
 };
@@ -333,8 +491,17 @@ struct EmulateStep : OpConversionPattern<OpT> {
 } // namespace
 
 LogicalResult emulation::checkStep(Operation *op) {
-  if (isa<QuantizeOp>(op))
-    return op->emitOpError() << "cannot be emulated; quantise ahead of time";
+  if (auto quantize = dyn_cast<QuantizeOp>(op)) {
+    WeightSpec to = *getWeightSpec(quantize.getResult().getType());
+    if (to.scale == ScalarType::I16 || to.layout->trailerBytes)
+      return op->emitOpError()
+             << "cannot be emulated to layout "
+             << llvm::StringRef(to.layout->name) << " with scales of "
+             << llvm::StringRef(name(to.scale))
+             << "; quantize to float scales and a layout without block sums, "
+                "then convert";
+    return success();
+  }
   if (!isa<PadOp, RegroupOp, RepackOp, RecodeOp, SortGroupsOp, ConvertOp>(op))
     return success();
   WeightSpec from = *getWeightSpec(op->getOperand(0).getType());
@@ -349,8 +516,11 @@ LogicalResult emulation::checkStep(Operation *op) {
 
 void emulation::populateStepPatterns(const DisassemblyConverter &converter,
                                      RewritePatternSet &patterns) {
-  patterns.add<EmulateStep<PadOp>, EmulateStep<RegroupOp>,
-               EmulateStep<RepackOp>, EmulateStep<RecodeOp>,
-               EmulateStep<SortGroupsOp>, EmulateStep<ConvertOp>>(
-      converter, patterns.getContext());
+  patterns.add<
+      EmulateStep<PadOp, MoveEmitter>, EmulateStep<RegroupOp, MoveEmitter>,
+      EmulateStep<RepackOp, MoveEmitter>, EmulateStep<RecodeOp, MoveEmitter>,
+      EmulateStep<SortGroupsOp, MoveEmitter>,
+      EmulateStep<ConvertOp, MoveEmitter>,
+      EmulateStep<QuantizeOp, QuantizeEmitter>>(converter,
+                                                patterns.getContext());
 }

@@ -110,16 +110,18 @@ Value emulation::emitAddress(Emitter &e, const AddressMap &map, Axis inner,
 }
 
 Coordinates emulation::emitCoordinates(Emitter &e, const AddressMap &map,
-                                       Axis inner, int64_t outputs,
-                                       Value address) {
+                                       Axis inner, int64_t halves,
+                                       int64_t outputs, Value address) {
   Coordinates at;
   at.inner = axisCoordinate(e, map, inner, address);
   at.output = axisCoordinate(e, map, Axis::Output, address);
   if (map.hasHalves()) {
     at.half = axisCoordinate(e, map, Axis::Half, address);
-  } else {
-    at.half = e.quotient(at.output, outputs);
-    at.output = e.remainder(at.output, outputs);
+  } else if (halves > 1) {
+    // Rows of padding are outputs beyond the last half's.
+    at.half = arith::MinUIOp::create(e, e.quotient(at.output, outputs),
+                                     e.index(halves - 1));
+    at.output = arith::SubIOp::create(e, at.output, e.times(at.half, outputs));
   }
   return at;
 }
@@ -342,7 +344,8 @@ struct EmulateConvertBias : OpConversionPattern<ConvertBiasOp> {
           Coordinates c{Value(), at.size() > 2 ? at[1] : Value(), at.back()};
           if (order) {
             Value address = e.add(e.times(c.half, to), c.output);
-            c = emitCoordinates(e, *order, Axis::Group, to, address);
+            int64_t halves = c.half ? target.getDimSize(1) : 1;
+            c = emitCoordinates(e, *order, Axis::Group, halves, to, address);
           }
           Value zero = arith::ConstantOp::create(
               e, rewriter.getZeroAttr(target.getElementType()));

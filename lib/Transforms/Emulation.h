@@ -87,9 +87,10 @@ struct Coordinates {
 /// The address of an element within its expert, in units of `map`.
 mlir::Value emitAddress(Emitter &emitter, const AddressMap &map, Axis inner,
                         int64_t outputs, Coordinates at);
-/// The element at an address; beyond the extents in padding.
+/// The element at an address; in padding, beyond the extents.
 Coordinates emitCoordinates(Emitter &emitter, const AddressMap &map, Axis inner,
-                            int64_t outputs, mlir::Value address);
+                            int64_t halves, int64_t outputs,
+                            mlir::Value address);
 
 /// The zero point that a code implies when none are stored.
 int64_t impliedZero(CodeType code);

@@ -52,7 +52,6 @@ void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
-  pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 

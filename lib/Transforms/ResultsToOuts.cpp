@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace wna16 {
 #define GEN_PASS_DEF_RESULTSTOOUTS
@@ -42,31 +43,33 @@ tensor::EmptyOp findDestination(Value value) {
   return {};
 }
 
-/// Adds an argument for result `index` and computes the result in it.
+/// Adds a buffer argument for result `index` and computes the result in it.
 void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
   Value value = terminator.getOperand(index);
-  Builder attributes(function.getContext());
+  Location loc = value.getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  OpBuilder builder(terminator);
   NamedAttrList attrs(function.getResultAttrDict(index));
-  attrs.set(kWritableAttrName, attributes.getBoolAttr(true));
-  attrs.set(kOutputAttrName, attributes.getUnitAttr());
+  attrs.set(kOutputAttrName, builder.getUnitAttr());
   unsigned position = function.getNumArguments();
   LogicalResult inserted = function.insertArgument(
-      position, value.getType(), attrs.getDictionary(function.getContext()),
-      value.getLoc());
+      position, MemRefType::get(type.getShape(), type.getElementType()),
+      attrs.getDictionary(function.getContext()), loc);
   assert(succeeded(inserted) && "the last position is always free");
   (void)inserted;
-  Value argument = function.getArgument(position);
-  function.setResultAttrs(index, DictionaryAttr::get(function.getContext()));
+  Value buffer = function.getArgument(position);
   if (tensor::EmptyOp empty = findDestination(value);
-      empty && empty.getType() == argument.getType()) {
-    empty.replaceAllUsesWith(argument);
+      empty && empty.getType() == type) {
+    OpBuilder start = OpBuilder::atBlockBegin(&function.getBody().front());
+    empty.replaceAllUsesWith(
+        bufferization::ToTensorOp::create(start, loc, type, buffer,
+                                          /*restrict=*/true, /*writable=*/true)
+            .getResult());
     empty.erase();
-    return;
   }
-  OpBuilder builder(terminator);
-  auto copy = bufferization::MaterializeInDestinationOp::create(
-      builder, value.getLoc(), value, argument);
-  terminator.setOperand(index, copy->getResult(0));
+  bufferization::MaterializeInDestinationOp::create(
+      builder, loc, /*result=*/Type(), value, buffer, /*restrict=*/true,
+      /*writable=*/true);
 }
 
 struct ResultsToOuts : wna16::impl::ResultsToOutsBase<ResultsToOuts> {
@@ -81,9 +84,16 @@ struct ResultsToOuts : wna16::impl::ResultsToOutsBase<ResultsToOuts> {
       }
       auto terminator =
           cast<func::ReturnOp>(function.getBody().front().getTerminator());
+      llvm::BitVector dropped(function.getNumResults());
       for (unsigned i = 0, e = function.getNumResults(); i < e; ++i)
-        if (isa<RankedTensorType>(function.getResultTypes()[i]))
+        if (isa<RankedTensorType>(function.getResultTypes()[i])) {
           addOut(function, terminator, i);
+          dropped.set(i);
+        }
+      terminator->eraseOperands(dropped);
+      LogicalResult erased = function.eraseResults(dropped);
+      assert(succeeded(erased) && "results of a func.func can be erased");
+      (void)erased;
     }
   }
 };

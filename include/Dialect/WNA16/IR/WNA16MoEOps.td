@@ -109,7 +109,7 @@ def WNA16_RouteOp : WNA16_MoEOp<"route"> {
                        OptionalAttr<StrAttr>:$backend);
   let results = (outs WNA16_PlainTensor:$weights, WNA16_PlainTensor:$ids);
   let assemblyFormat = [{
-    $scoring `logits` `(` $logits `:` type($logits) `)`
+    `` $scoring `logits` `(` $logits `:` type($logits) `)`
     (`correction` `(` $correction^ `:` type($correction) `)`)?
     `outs` `(` $weights_init `,` $ids_init `:` type($weights_init) `,`
     type($ids_init) `)` attr-dict `->` type($weights) `,` type($ids)
@@ -193,7 +193,7 @@ def WNA16_FusedExpertsOp
     UnitAttr:$batch_invariant, OptionalAttr<StrAttr>:$backend);
   let results = (outs WNA16_PlainTensor:$result);
   let assemblyFormat = [{
-    $activation `x` `(` $x `:` type($x) `)`
+    `` $activation `x` `(` $x `:` type($x) `)`
     `routing` `(` custom<Routing>($weights, type($weights), $ids, type($ids)) `)`
     `w13` `(` $w13 `:` type($w13) `)` `w2` `(` $w2 `:` type($w2) `)`
     (`bias13` `(` $bias13^ `:` type($bias13) `)`)?
