@@ -45,10 +45,10 @@ func.func @padded_act_order(%w: tensor<1x8x8xf16, #index>) -> tensor<1x16x8xf16,
 
 // -----
 
-#gptq = #wna16.packed<u4b8, group = 8, layout = gptq>
+#folded = #wna16.packed<u4b8, group = 8, layout = gptq, scale = i16>
 
-func.func @quantize(%w: tensor<8x8xf32, #wna16.dense>) -> tensor<8x8xf32, #gptq> {
-  // expected-error @below {{cannot be emulated; quantise ahead of time}}
-  %0 = wna16.quantize %w : tensor<8x8xf32, #wna16.dense> to tensor<8x8xf32, #gptq>
-  return %0 : tensor<8x8xf32, #gptq>
+func.func @quantize(%w: tensor<8x8xf32, #wna16.dense>) -> tensor<8x8xf32, #folded> {
+  // expected-error @below {{cannot be emulated to layout gptq with scales of i16; quantize to float scales and a layout without block sums, then convert}}
+  %0 = wna16.quantize %w : tensor<8x8xf32, #wna16.dense> to tensor<8x8xf32, #folded>
+  return %0 : tensor<8x8xf32, #folded>
 }
