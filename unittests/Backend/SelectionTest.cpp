@@ -150,41 +150,6 @@ TEST(Registry, NamesAndSymbols) {
             "wna16_cpu_route");
 }
 
-/// The smallest backend that another library could bring.
-class ForeignBackend : public Backend {
-public:
-  llvm::StringRef name() const override { return "foreign"; }
-  llvm::StringRef summary() const override { return "for the test"; }
-  llvm::ArrayRef<Constraint> constraints(Rules) const override {
-    static const Constraint table[] = {
-        {"int8-only",
-         [](const LayerInfo &layer,
-            TargetAttr) -> std::optional<Constraint::Verdict> {
-           if (layer.activationType == ActivationType::int8)
-             return std::nullopt;
-           return Constraint::Verdict{"expected int8", ""};
-         }}};
-    return table;
-  }
-  WeightSpec prepared(const LayerInfo &, const WeightSpec &source,
-                      Projection) const override {
-    return source;
-  }
-  llvm::StringRef kernel() const override { return "foreign_experts"; }
-};
-
-/// Runs last by its name: what it registers stays.
-TEST(ZRegistry, AnotherLibraryAddsABackendThatComesLast) {
-  EXPECT_FALSE(BackendRegistry::get().add(nullptr));
-  EXPECT_TRUE(BackendRegistry::get().add(std::make_unique<ForeignBackend>()));
-  EXPECT_FALSE(BackendRegistry::get().add(std::make_unique<ForeignBackend>()));
-  Selection selection = selectBackend(hopeless(), makeTarget(TargetKind::cpu),
-                                      "auto", Rules::Native);
-  ASSERT_TRUE(selection.chosen);
-  EXPECT_EQ(selection.chosen->name(), "foreign");
-  EXPECT_EQ(selection.candidates.size(), 4u);
-}
-
 TEST(Explain, TextAndJson) {
   ExplainedLayer entry{"model.layers.0.mlp", makeLayer("gptq"), {}};
   setExtents(entry.layer, 512, 192);
@@ -283,6 +248,41 @@ TEST(Selection, B26_AProbeNeverFailsWhateverTheNumbers) {
         storageOf(selection.chosen->prepared(layer, layer.w2, Projection::W2)));
   }
   EXPECT_GT(taken, 20);
+}
+
+/// The smallest backend that another library could bring.
+class ForeignBackend : public Backend {
+public:
+  llvm::StringRef name() const override { return "foreign"; }
+  llvm::StringRef summary() const override { return "for the test"; }
+  llvm::ArrayRef<Constraint> constraints(Rules) const override {
+    static const Constraint table[] = {
+        {"int8-only",
+         [](const LayerInfo &layer,
+            TargetAttr) -> std::optional<Constraint::Verdict> {
+           if (layer.activationType == ActivationType::int8)
+             return std::nullopt;
+           return Constraint::Verdict{"expected int8", ""};
+         }}};
+    return table;
+  }
+  WeightSpec prepared(const LayerInfo &, const WeightSpec &source,
+                      Projection) const override {
+    return source;
+  }
+  llvm::StringRef kernel() const override { return "foreign_experts"; }
+};
+
+/// The last test of the binary, since what it registers stays.
+TEST(RegistryOfOthers, AnotherLibraryAddsABackendThatComesLast) {
+  EXPECT_FALSE(BackendRegistry::get().add(nullptr));
+  EXPECT_TRUE(BackendRegistry::get().add(std::make_unique<ForeignBackend>()));
+  EXPECT_FALSE(BackendRegistry::get().add(std::make_unique<ForeignBackend>()));
+  Selection selection = selectBackend(hopeless(), makeTarget(TargetKind::cpu),
+                                      "auto", Rules::Native);
+  ASSERT_TRUE(selection.chosen);
+  EXPECT_EQ(selection.chosen->name(), "foreign");
+  EXPECT_EQ(selection.candidates.size(), 4u);
 }
 
 } // namespace
