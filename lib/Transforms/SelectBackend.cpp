@@ -45,17 +45,20 @@ struct SelectBackend : wna16::impl::SelectBackendBase<SelectBackend> {
   }
 
 private:
-  /// The option wins over the module's target and is left there.
+  /// The option wins over the module's target; the later passes find either as
+  /// the module's attribute.
   TargetAttr resolveTarget() {
-    if (target.empty())
-      return getTarget(getOperation());
-    std::string error;
-    TargetAttr machine = TargetAttr::parse(&getContext(), target, error);
-    if (!machine) {
-      getOperation()->emitError() << error;
-      return {};
+    TargetAttr machine;
+    if (target.empty()) {
+      machine = getTarget(getOperation());
+    } else {
+      std::string error;
+      machine = TargetAttr::parse(&getContext(), target, error);
+      if (!machine)
+        getOperation()->emitError() << error;
     }
-    getOperation()->setAttr(kTargetAttrName, machine);
+    if (machine)
+      getOperation()->setAttr(kTargetAttrName, machine);
     return machine;
   }
 

@@ -303,19 +303,24 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
   auto [kindName, rest] = text.split(':');
   std::optional<TargetKind> kind = symbolizeTargetKind(kindName);
   if (!kind) {
-    error = ("expected a target cpu[:features], cuda:sm_NN or xpu, got '" +
+    error = ("expected a target cpu[:features], cuda:sm_NN[,libraries] or xpu, "
+             "got '" +
              text + "'")
                 .str();
     return {};
   }
   int64_t capability = 0;
-  SmallVector<StringAttr> features;
+  SmallVector<StringAttr> features, libraries;
   SmallVector<StringRef> pieces;
   rest.split(pieces, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef piece : pieces) {
     StringRef number = piece;
-    if (*kind != TargetKind::cuda || !number.consume_front("sm_")) {
+    if (*kind != TargetKind::cuda) {
       features.push_back(StringAttr::get(context, piece));
+      continue;
+    }
+    if (!number.consume_front("sm_")) {
+      libraries.push_back(StringAttr::get(context, piece));
       continue;
     }
     number.consume_back("a");
@@ -331,8 +336,7 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
             .str();
     return {};
   }
-  return get(context, *kind, capability, features, /*memory=*/0,
-             /*libraries=*/{});
+  return get(context, *kind, capability, features, /*memory=*/0, libraries);
 }
 
 bool TargetAttr::hasFeature(StringRef feature) const {
