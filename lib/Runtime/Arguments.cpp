@@ -349,6 +349,13 @@ bool wna16::readWeight(const char *kernel, const char *name,
   return true;
 }
 
+/// Bytes are bytes: compiled code does not tell signed from unsigned ones.
+static TypeSet storedAs(ScalarType type) {
+  if (type == ScalarType::I8 || type == ScalarType::U8)
+    return typeSet(ScalarType::I8) | typeSet(ScalarType::U8);
+  return typeSet(type);
+}
+
 WeightBuffers ArgumentReader::takeWeight(const char *name,
                                          const wna16_weight &weight) {
   if (!isGood)
@@ -363,11 +370,15 @@ WeightBuffers ArgumentReader::takeWeight(const char *name,
     std::snprintf(full, sizeof full, "%s %s", name,
                   wna16::name(static_cast<Part>(i)).data());
     const StorageShapes::PartShape &part = storage->parts[i];
-    if (part.present)
-      buffers.part[i] =
-          take(full, typeSet(part.type), part.shape, part.rank).data;
-    else
+    if (!part.present) {
       takeAbsent(full, "for this weight");
+      continue;
+    }
+    // One matrix may come without its expert axis.
+    bool matrix = weight.experts == 1 && next->ndim == part.rank - 1;
+    buffers.part[i] =
+        take(full, storedAs(part.type), part.shape + matrix, part.rank - matrix)
+            .data;
   }
   return buffers;
 }

@@ -43,9 +43,11 @@ LogicalResult ParameterOp::verify() {
     return emitOpError() << "(C3) expected a static shape, got " << type;
   if (!alternatives)
     return success();
-  // The expert axis is not an axis of the file tensors.
+  // The expert axis is not an axis of the file tensors; neither is the leading
+  // 1 of what is not per expert.
   int64_t fileAxis = *getConcat();
-  int64_t leading = getPattern().contains("{expert}") ? 1 : 0;
+  int64_t leading =
+      getPattern().contains("{expert}") || type.getDimSize(0) == 1 ? 1 : 0;
   if (fileAxis < 0 || fileAxis + leading >= type.getRank())
     return emitOpError() << "(C2) expected concat to be one of "
                          << type.getRank() - leading << " axes, got "
