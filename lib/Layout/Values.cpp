@@ -67,6 +67,8 @@ float RowDecoder::valueOf(uint32_t code, int zero) const {
 }
 
 void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
+  if (spec.input == 0)
+    return;
   const uint8_t *data = codes.data + expert * codes.expertBytes;
   int64_t base = codes.row[row];
   if (spec.code == CodeType::Dense) {
@@ -114,6 +116,17 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
 // Dequantise and quantise
 //===----------------------------------------------------------------------===//
 
+static Failure checkDense(ScalarType type, const void *data,
+                          const WeightSpec &spec) {
+  if (type != ScalarType::F16 && type != ScalarType::BF16 &&
+      type != ScalarType::F32)
+    return fail("expected dense values of f16, bf16 or f32, got " +
+                std::string(name(type)));
+  if (!data && spec.experts > 0 && spec.rows() > 0 && spec.input > 0)
+    return fail("expected a buffer for dense values");
+  return ok();
+}
+
 /// Row `r` as upstream's emulation has it: both factors rounded first.
 static void decodeScaleFirst(const ExpertView &view, int64_t r, ScalarType type,
                              float *out) {
@@ -136,6 +149,8 @@ Failure wna16::dequantizeWeight(const WeightSpec &source,
   if (Result<std::vector<StoredPart>> parts = storageOf(source); !parts)
     return parts.takeFailure();
   if (Failure bad = checkRange(source, range))
+    return bad;
+  if (Failure bad = checkDense(type, out, source))
     return bad;
   std::vector<int64_t> table(
       static_cast<size_t>(RowDecoder::tableBytes(source) / 8));
@@ -231,6 +246,8 @@ Failure wna16::quantizeWeight(ScalarType type, const void *in,
                 std::string(name(target.code)) + " in layout " +
                 std::string(target.layout->name) + "; convert afterwards");
   if (Failure bad = checkRange(target, range))
+    return bad;
+  if (Failure bad = checkDense(type, in, target))
     return bad;
   int64_t size = groupSize(target);
   std::vector<float> row(static_cast<size_t>(target.input));

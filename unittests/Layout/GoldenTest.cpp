@@ -6,327 +6,381 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every checkpoint packing of a golden file is moved to every backend layout
-// in it and back, and compared byte by byte.
+// The logical codes of a golden file, packed by formulas of the test's own,
+// equal its checkpoint packings; every packing moves to every other and to
+// every backend layout of the file and back; each dequantises to the recorded
+// values. All bit for bit, and every tensor of a file is used.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layout/Move.h"
+#include "GoldenFile.h"
+#include "TestSupport.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
 #include <iostream>
-#include <map>
-#include <nlohmann/json.hpp>
 
 using namespace wna16;
+using namespace wna16::test;
 
 namespace {
 
-using Bytes = std::vector<uint8_t>;
-
-struct GoldenFile {
-  std::map<std::string, Bytes> tensors;
-  std::map<std::string, std::string> meta;
-
-  explicit GoldenFile(const std::filesystem::path &path) {
-    std::ifstream in(path, std::ios::binary);
-    uint64_t length = 0;
-    in.read(reinterpret_cast<char *>(&length), 8);
-    std::string header(length, ' ');
-    in.read(header.data(), static_cast<std::streamsize>(length));
-    nlohmann::json json = nlohmann::json::parse(header);
-    for (auto &[name, value] : json.items()) {
-      if (name == "__metadata__") {
-        meta = value.get<std::map<std::string, std::string>>();
-        continue;
-      }
-      auto begin = value["data_offsets"][0].get<uint64_t>();
-      auto end = value["data_offsets"][1].get<uint64_t>();
-      Bytes data(end - begin);
-      in.seekg(static_cast<std::streamoff>(8 + length + begin));
-      in.read(reinterpret_cast<char *>(data.data()),
-              static_cast<std::streamsize>(data.size()));
-      tensors[name] = std::move(data);
-    }
-    EXPECT_TRUE(in.good()) << path;
-  }
-
-  bool has(const std::string &name) const { return tensors.count(name) != 0; }
-  const Bytes &get(const std::string &name) const {
-    static const Bytes none;
-    auto found = tensors.find(name);
-    if (found == tensors.end()) {
-      ADD_FAILURE() << "missing tensor " << name;
-      return none;
-    }
-    return found->second;
-  }
-  int64_t number(const char *key) const { return std::stoll(meta.at(key)); }
-  bool flag(const char *key) const { return meta.at(key) == "True"; }
-};
-
-/// A stored weight that owns its parts.
-struct Stored {
-  WeightSpec spec;
-  std::array<Bytes, kNumParts> parts;
-
-  /// Parts of the right size, filled with a pattern that must be overwritten.
-  explicit Stored(const WeightSpec &of) : spec(of) {
-    Result<std::vector<StoredPart>> storage = storageOf(spec);
-    EXPECT_TRUE(storage) << storage.message();
-    if (storage)
-      for (const StoredPart &part : *storage)
-        at(part.part).assign(static_cast<size_t>(part.bytes()), 0xa5);
-  }
-  Bytes &at(Part part) { return parts[static_cast<size_t>(part)]; }
-  void set(Part part, const Bytes &value) {
-    EXPECT_EQ(at(part).size(), value.size()) << name(part);
-    at(part) = value;
-  }
-  WeightBuffers buffers() {
-    WeightBuffers all;
-    for (size_t i = 0; i < parts.size(); ++i)
-      all.part[i] = parts[i].empty() ? nullptr : parts[i].data();
-    return all;
-  }
-};
-
-/// [E, rows, columns] of 2-byte elements to [E, columns, rows].
-Bytes transposed(const Bytes &in, int64_t experts, int64_t rows,
-                 int64_t columns) {
-  Bytes out(in.size());
-  for (int64_t e = 0; e < experts; ++e)
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        std::memcpy(&out[2 * ((e * columns + c) * rows + r)],
-                    &in[2 * ((e * rows + r) * columns + c)], 2);
-  return out;
-}
-
-struct Backend {
-  const char *prefix;
+/// How a form is stored. Code and zero points are those of a symmetric or an
+/// asymmetric weight unless the form has its own.
+struct Form {
+  const char *prefix; ///< of codes, scales, bias and sort indices
+  const char *zeros;  ///< prefix of zero points
   const char *layout;
-  CodeType code;    ///< U4: that of the source
-  ScalarType scale; ///< as the files hold it
-  bool sides;       ///< the files hold scales, zero points and bias
+  std::optional<CodeType> code;
+  ScalarType scale;
+  bool checkpoint;
+  bool minusOne;
 };
 
-constexpr Backend kBackends[] = {
-    {"marlin", "marlin", CodeType::U4, ScalarType::F16, true},
-    {"marlin_a8", "marlin_a8", CodeType::U4, ScalarType::F16, false},
-    {"marlin_fp8", "marlin_a8", CodeType::U4FP8, ScalarType::F16, false},
-    {"humming_mma", "humming_mma", CodeType::U4, ScalarType::F16, false},
-    {"humming_wgmma", "humming_wgmma", CodeType::U4, ScalarType::F16, false},
-    {"cpu", "cpu_blocked", CodeType::U4, ScalarType::F32, true},
-    {"xpu", "xpu", CodeType::U4, ScalarType::F16, true},
-    {"otf", "otf", CodeType::U4, ScalarType::F16, true},
-    {"trtllm", "trtllm", CodeType::S4, ScalarType::BF16, true}};
+constexpr Form kForms[] = {
+    {"gptq", "gptq_v1", "gptq", {}, ScalarType::F16, true, true},
+    {"gptq", "gptq_v2", "gptq", {}, ScalarType::F16, true, false},
+    {"awq", "awq", "awq", {}, ScalarType::F16, true, false},
+    {"ct", "ct", "compressed_tensors", {}, ScalarType::F16, true, false},
+    {"marlin", "marlin", "marlin", {}, ScalarType::F16, false, false},
+    {"marlin_a8", "", "marlin_a8", {}, ScalarType::F16, false, false},
+    {"marlin_fp8", "", "marlin_a8", CodeType::U4FP8, ScalarType::F16, false,
+     false},
+    {"humming_mma", "", "humming_mma", {}, ScalarType::F16, false, false},
+    {"humming_wgmma", "", "humming_wgmma", {}, ScalarType::F16, false, false},
+    {"cpu", "cpu", "cpu_blocked", CodeType::U4, ScalarType::F32, false, false},
+    {"xpu", "", "xpu", {}, ScalarType::F16, false, false},
+    {"otf", "otf", "otf", {}, ScalarType::F16, false, false},
+    {"trtllm", "", "trtllm", CodeType::S4, ScalarType::BF16, false, false},
+};
 
-class Golden {
+/// One projection of a file.
+class Projection {
 public:
-  Golden(const GoldenFile &file, std::string weight)
-      : file(file), weight(std::move(weight)) {}
+  Projection(GoldenFile &file, std::string weight)
+      : file(file), weight(std::move(weight)) {
+    bool gated = this->weight == "w13", wide = file.number("bits") == 8;
+    bool zeros = file.flag("zero_points");
+    logical.code = zeros  ? (wide ? CodeType::U8 : CodeType::U4)
+                   : wide ? CodeType::U8B128
+                          : CodeType::U4B8;
+    logical.zeros = zeros ? ZeroPoints::Plain : ZeroPoints::None;
+    logical.actOrder =
+        file.flag("act_order") ? ActOrder::Index : ActOrder::None;
+    logical.group = file.number("group");
+    logical.experts = file.number("E");
+    logical.input = file.number(gated ? "K" : "N");
+    logical.halves = gated ? 2 : 1;
+    logical.output = file.number(gated ? "N" : "K");
+  }
 
   void run() {
-    for (const char *packing : {"gptq_v1", "gptq_v2", "awq", "ct"})
-      if (file.has(codesName(packing))) {
-        SCOPED_TRACE(std::string(packing) + "." + weight);
-        runFrom(packing);
+    for (const Form &from : kForms)
+      if (from.checkpoint && present(from)) {
+        SCOPED_TRACE(name("from", from));
+        Stored source = recorded(from, specOf(from));
+        comparePacking(from, source);
+        for (const Form &to : kForms)
+          if (present(to)) {
+            SCOPED_TRACE(name("to", to));
+            compareMove(from, source, to);
+          }
+      }
+    for (const Form &form : kForms)
+      if (present(form)) {
+        SCOPED_TRACE(name("values", form));
+        compareValues(form);
+        compareBias(form);
       }
   }
+
   int comparisons = 0;
 
 private:
-  static std::string prefixOf(const std::string &packing) {
-    return packing.substr(0, 4) == "gptq" ? "gptq" : packing;
+  std::string name(const char *what, const Form &form) const {
+    return std::string(what) + " " + form.prefix + "/" + form.zeros + "." +
+           weight;
   }
-  std::string codesName(const std::string &packing) const {
-    return prefixOf(packing) + "." + weight;
+  std::string tensor(const char *prefix, const char *suffix = "") const {
+    return std::string(prefix) + "." + weight + suffix;
   }
 
-  WeightSpec logical(const std::string &packing) const {
-    WeightSpec spec;
-    bool gated = weight == "w13", zeros = file.flag("zero_points");
-    bool wide = file.number("bits") == 8;
-    spec.code = zeros  ? (wide ? CodeType::U8 : CodeType::U4)
-                : wide ? CodeType::U8B128
-                       : CodeType::U4B8;
-    if (zeros)
-      spec.zeros =
-          packing == "gptq_v1" ? ZeroPoints::MinusOne : ZeroPoints::Plain;
-    if (file.flag("act_order"))
-      spec.actOrder = ActOrder::Index;
-    spec.group = file.number("group");
-    spec.layout =
-        findLayout(packing == "ct" ? "compressed_tensors" : prefixOf(packing));
-    spec.experts = file.number("E");
-    spec.input = file.number(gated ? "K" : "N");
-    spec.halves = gated ? 2 : 1;
-    spec.output = file.number(gated ? "N" : "K");
+  bool present(const Form &form) const {
+    if (!file.has(tensor(form.prefix)))
+      return false;
+    // Symmetric GPTQ has no zero points, hence one convention.
+    return logical.zeros != ZeroPoints::None || !form.minusOne;
+  }
+
+  WeightSpec specOf(const Form &form) const {
+    WeightSpec spec = logical;
+    spec.layout = findLayout(form.layout);
+    spec.scale = form.scale;
+    spec.code = form.code.value_or(spec.code);
+    if (spec.code == CodeType::U4)
+      spec.zeros = form.minusOne ? ZeroPoints::MinusOne : ZeroPoints::Plain;
+    if (std::strncmp(form.prefix, "marlin", 6) == 0)
+      (weight == "w13" ? spec.output : spec.input) = file.number("padded_N");
+    if (!form.checkpoint && spec.actOrder == ActOrder::Index)
+      spec.actOrder = ActOrder::Sorted;
     return spec;
   }
 
-  Stored checkpoint(const std::string &packing) const {
-    Stored source(logical(packing));
-    const WeightSpec &spec = source.spec;
-    source.set(Part::Codes, file.get(codesName(packing)));
-    const Bytes &scales = file.get("logical." + weight + "_scale");
-    source.set(Part::Scales, packing == "ct"
-                                 ? transposed(scales, spec.experts,
-                                              spec.groups(), spec.rows())
-                                 : scales);
-    if (spec.zeros != ZeroPoints::None)
-      source.set(Part::Zeros, file.get(packing + "." + weight + "_zero"));
-    if (spec.actOrder == ActOrder::Index)
-      source.set(Part::GroupIndex, file.get("logical." + weight + "_g_idx"));
-    return source;
+  /// The tensor that records a part; empty where the file has none.
+  std::string recordedName(const Form &form, Part part) const {
+    std::string side;
+    switch (part) {
+    case Part::Codes:
+      return tensor(form.prefix);
+    case Part::Scales:
+      side = tensor(form.prefix, "_scale");
+      break;
+    case Part::Zeros:
+      side = tensor(form.zeros, "_zero");
+      break;
+    case Part::GroupIndex:
+      return tensor("logical", "_g_idx");
+    case Part::Permutation:
+      return tensor(form.prefix, "_sort");
+    case Part::GlobalScale:
+      break;
+    }
+    return file.has(side) ? side : "";
   }
 
-  void runFrom(const std::string &packing) {
-    Stored source = checkpoint(packing);
-    for (const char *other : {"gptq_v1", "gptq_v2", "awq", "ct"})
-      if (file.has(codesName(other))) {
-        Stored target(logical(other));
-        move(source, target);
-        compareAll(target, checkpoint(other), other);
-      }
-    for (const Backend &backend : kBackends)
-      if (file.has(std::string(backend.prefix) + "." + weight))
-        runTo(source, backend);
-    dense(source);
-    bias(source);
+  /// What the file records of a form; for the parts that it does not, what a
+  /// move of a checkpoint packing writes.
+  Stored recorded(const Form &form, const WeightSpec &spec) {
+    Stored stored(spec);
+    if (!form.checkpoint) {
+      const Form &origin = kForms[1];
+      Stored source = recorded(origin, specOf(origin));
+      EXPECT_EQ(moveAll(source, stored), "");
+    }
+    Result<std::vector<StoredPart>> parts = storageOf(spec);
+    for (const StoredPart &part : *parts)
+      if (std::string from = recordedName(form, part.part); !from.empty())
+        stored.at(part.part) = file.get(from, part);
+      else if (form.checkpoint && part.part == Part::Scales)
+        stored.at(part.part) = checkpointScales(form);
+    return stored;
   }
 
-  void move(Stored &source, Stored &target) {
-    Failure bad = moveWeight(source.spec, source.buffers(), target.spec,
-                             target.buffers(), {0, source.spec.experts});
-    EXPECT_FALSE(bad) << bad.message;
+  /// f16 [E, G, R] of the logical weight, for row-major forms [E, R, G].
+  Bytes checkpointScales(const Form &form) const {
+    const Bytes &scales = file.get(tensor("logical", "_scale"));
+    if (std::strcmp(form.prefix, "ct") != 0)
+      return scales;
+    Bytes out(scales.size());
+    int64_t groups = logical.groups(), rows = logical.rows();
+    for (int64_t e = 0; e < logical.experts; ++e)
+      for (int64_t g = 0; g < groups; ++g)
+        for (int64_t r = 0; r < rows; ++r)
+          std::memcpy(&out[2 * ((e * rows + r) * groups + g)],
+                      &scales[2 * ((e * groups + g) * rows + r)], 2);
+    return out;
   }
 
-  void compare(const Bytes &got, const Bytes &expected,
-               const std::string &what) {
+  void compare(const Bytes &got, const Bytes &expected, const char *what) {
     ++comparisons;
     ASSERT_EQ(got.size(), expected.size()) << what;
     for (size_t i = 0; i < got.size(); ++i)
       ASSERT_EQ(int(got[i]), int(expected[i])) << what << " byte " << i;
   }
 
-  void compareAll(Stored &got, Stored expected, const std::string &what) {
-    for (size_t i = 0; i < got.parts.size(); ++i)
-      compare(got.parts[i], expected.parts[i],
-              what + " " + std::string(name(Part(i))));
-  }
-
-  WeightSpec targetSpec(const Stored &source, const Backend &backend) const {
-    WeightSpec spec = source.spec;
-    spec.layout = findLayout(backend.layout);
-    spec.scale = backend.scale;
-    if (backend.code != CodeType::U4)
-      spec.code = backend.code;
-    std::string layout = backend.layout;
-    if (layout.substr(0, 6) == "marlin")
-      (weight == "w13" ? spec.output : spec.input) = file.number("padded_N");
-    if (spec.zeros != ZeroPoints::None)
-      spec.zeros = ZeroPoints::Plain;
-    if (layout == "cpu_blocked") {
-      spec.code = CodeType::U4;
-      spec.zeros = ZeroPoints::Plain;
+  /// The field of a checkpoint packing that holds code (k, r) or, with groups
+  /// for inputs, zero point (g, r), counted from its expert.
+  int64_t fieldOf(const Form &form, Part part, int64_t inputs, int64_t k,
+                  int64_t r) const {
+    static constexpr int64_t kAwq4[] = {0, 4, 1, 5, 2, 6, 3, 7};
+    static constexpr int64_t kAwq8[] = {0, 2, 1, 3};
+    int64_t rows = logical.rows(), pf = 32 / logical.bits();
+    std::string prefix = form.prefix;
+    if (prefix == "awq") {
+      int64_t in = logical.bits() == 4 ? kAwq4[r % 8] : kAwq8[r % 4];
+      return k * rows + r / pf * pf + in;
     }
-    if (spec.actOrder == ActOrder::Index)
-      spec.actOrder = ActOrder::Sorted;
-    return spec;
+    if (prefix == "ct") // Zero points are packed along the rows.
+      return part == Part::Codes ? r * inputs + k
+                                 : (r / pf * inputs + k) * pf + r % pf;
+    return part == Part::Codes ? (k / pf * rows + r) * pf + k % pf
+                               : k * rows + r;
   }
 
-  void runTo(Stored &source, const Backend &backend) {
-    std::string base = std::string(backend.prefix) + "." + weight;
-    SCOPED_TRACE(base);
-    Stored target(targetSpec(source, backend));
-    move(source, target);
-    compare(target.at(Part::Codes), file.get(base), base);
-    if (target.spec.actOrder == ActOrder::Sorted)
-      compare(target.at(Part::Permutation), file.get(base + "_sort"), "sort");
-    if (backend.sides) {
-      if (backend.prefix != std::string("otf"))
-        compare(target.at(Part::Scales), file.get(base + "_scale"), "scales");
-      if (target.spec.zeros != ZeroPoints::None)
-        compare(target.at(Part::Zeros), file.get(base + "_zero"), "zeros");
-    }
-    back(source, target);
+  /// The logical tensor packed by `fieldOf` is the checkpoint's.
+  void comparePacked(const Form &form, const Stored &stored, Part part,
+                     const char *suffix, int64_t inputs) {
+    const Bytes &values = file.get(tensor("logical", suffix));
+    int64_t rows = logical.rows();
+    uint32_t most = (1u << logical.bits()) - 1;
+    Bytes packed(stored.at(part).size());
+    ASSERT_EQ(values.size(), packed.size() * 8 / logical.bits());
+    for (int64_t e = 0; e < logical.experts; ++e)
+      for (int64_t k = 0; k < inputs; ++k)
+        for (int64_t r = 0; r < rows; ++r) {
+          uint32_t value = values[(e * inputs + k) * rows + r];
+          if (part == Part::Zeros && form.minusOne)
+            value = (value - 1) & most;
+          setField(packed, logical.bits(),
+                   e * inputs * rows + fieldOf(form, part, inputs, k, r),
+                   value);
+        }
+    compare(packed, stored.at(part), "logical");
   }
 
-  /// Back, where padding and sorting did not lose what the source said.
-  void back(Stored &source, Stored &target) {
-    bool whole = target.spec.input == source.spec.input &&
-                 target.spec.output == source.spec.output;
-    bool added = source.spec.zeros == ZeroPoints::None &&
-                 target.spec.zeros != ZeroPoints::None;
-    if (!whole || added || source.spec.actOrder == ActOrder::Index)
+  void comparePacking(const Form &form, const Stored &stored) {
+    comparePacked(form, stored, Part::Codes, "", logical.input);
+    if (logical.zeros != ZeroPoints::None)
+      comparePacked(form, stored, Part::Zeros, "_zero", logical.groups());
+  }
+
+  /// Forth into the recorded bytes, and back out of them.
+  void compareMove(const Form &from, Stored &source, const Form &to) {
+    Stored target(specOf(to));
+    ASSERT_EQ(moveAll(source, target), "");
+    Stored expected = recorded(to, target.spec);
+    for (size_t i = 0; i < target.parts.size(); ++i)
+      compare(target.parts[i], expected.parts[i],
+              ::wna16::name(Part(i)).data());
+    compareBack(from, source, expected, to);
+  }
+
+  /// Back into the checkpoint's layout, at the extents, in the order and with
+  /// the zero points that the backend has.
+  void compareBack(const Form &from, Stored &source, Stored &target,
+                   const Form &to) {
+    WeightSpec spec = target.spec;
+    spec.layout = source.spec.layout;
+    spec.scale = to.scale;
+    if (spec.zeros == ZeroPoints::None)
+      spec.code = logical.code;
+    else
+      spec.code = logical.bits() == 4 ? CodeType::U4 : CodeType::U8;
+    if (spec.zeros != ZeroPoints::None && from.minusOne)
+      spec.zeros = ZeroPoints::MinusOne;
+    Stored back(spec);
+    ASSERT_EQ(moveAll(target, back), "");
+    if (spec == source.spec) {
+      for (size_t i = 0; i < back.parts.size(); ++i)
+        compare(back.parts[i], source.parts[i], ::wna16::name(Part(i)).data());
       return;
-    Stored again(source.spec);
-    move(target, again);
-    // bf16 scales do not hold what f16 scales said.
-    if (target.spec.scale == ScalarType::BF16)
-      again.at(Part::Scales) = source.at(Part::Scales);
-    compareAll(again, source, "back");
+    }
+    // Padding of rewritten codes is their 0, which is the code 8.
+    bool rewritten = to.code == CodeType::U4FP8;
+    compareGrown(from, source, back, rewritten ? 8 : 0);
   }
 
-  void dense(Stored &source) {
-    const Bytes &expected = file.get("dense_bf16." + weight);
-    Bytes got(expected.size(), 0xa5);
-    ASSERT_EQ(static_cast<int64_t>(expected.size()),
-              2 * source.spec.experts * source.spec.rows() * source.spec.input);
-    Failure bad =
-        dequantizeWeight(source.spec, source.buffers(), ScalarType::BF16, true,
-                         got.data(), {0, source.spec.experts});
+  /// The input that position k of an expert holds.
+  static int64_t inputOf(const Stored &stored, int64_t e, int64_t k) {
+    if (stored.spec.actOrder != ActOrder::Sorted)
+      return k;
+    int32_t input;
+    std::memcpy(&input,
+                &stored.at(Part::Permutation)[4 * (e * stored.spec.input + k)],
+                4);
+    return input;
+  }
+
+  /// `back` is `source` with padding, sorted inputs or implied zero points
+  /// written out, element by element.
+  void compareGrown(const Form &form, const Stored &source, Stored &back,
+                    uint32_t padding) {
+    ++comparisons;
+    const WeightSpec &grown = back.spec;
+    const Bytes &codes = file.get(tensor("logical"));
+    int bits = logical.bits();
+    AddressMap to = *codeAddresses(grown);
+    for (int64_t e = 0; e < grown.experts; ++e)
+      for (int64_t r = 0; r < grown.rows(); ++r)
+        for (int64_t k = 0; k < grown.input; ++k) {
+          int64_t n = r % grown.output, old = inputOf(back, e, k);
+          bool inside = n < logical.output && k < logical.input;
+          int64_t row = r / grown.output * logical.output + n;
+          uint32_t expected =
+              inside ? codes[(e * logical.input + old) * logical.rows() + row]
+                     : padding;
+          ASSERT_EQ(field(back.at(Part::Codes), bits,
+                          e * to.size() + to.input(k) + to.row(r)),
+                    expected)
+              << form.prefix << " expert " << e << " row " << r << " input "
+              << k;
+        }
+    if (source.spec.zeros != ZeroPoints::None)
+      return;
+    for (uint8_t byte : back.at(Part::Zeros))
+      ASSERT_EQ(byte, form.minusOne ? 0x77 : 0x88);
+  }
+
+  void compareValues(const Form &form) {
+    Stored stored = recorded(form, specOf(form));
+    const WeightSpec &spec = stored.spec;
+    const Bytes &dense = file.get(tensor("dense_bf16"));
+    ASSERT_EQ(dense.size(),
+              size_t(2 * logical.experts * logical.rows() * logical.input));
+    Bytes got(size_t(2 * spec.experts * spec.rows() * spec.input), 0xa5);
+    Failure bad = dequantizeWeight(spec, stored.buffers(), ScalarType::BF16,
+                                   true, got.data(), {0, spec.experts});
     ASSERT_FALSE(bad) << bad.message;
+    Bytes expected(got.size());
+    std::vector<bool> inside(got.size() / 2);
+    for (int64_t e = 0; e < spec.experts; ++e)
+      for (int64_t r = 0; r < logical.rows(); ++r)
+        for (int64_t k = 0; k < logical.input; ++k) {
+          int64_t old = inputOf(stored, e, k);
+          int64_t row = r / logical.output * spec.output + r % logical.output;
+          int64_t at = (e * spec.rows() + row) * spec.input + k;
+          inside[at] = true;
+          std::memcpy(
+              &expected[2 * at],
+              &dense[2 * ((e * logical.rows() + r) * logical.input + old)], 2);
+        }
+    // Padding is a zero of either sign.
+    for (size_t i = 0; i < got.size(); i += 2)
+      if (!inside[i / 2] && !got[i] && got[i + 1] == 0x80)
+        got[i + 1] = 0;
     compare(got, expected, "dense_bf16");
   }
 
-  void bias(Stored &source) {
-    std::string expected = "marlin." + weight + "_bias";
-    if (!file.flag("bias"))
+  void compareBias(const Form &form) {
+    std::string recordedBias = tensor(form.prefix, "_bias");
+    if (!file.has(recordedBias))
       return;
-    Backend marlin = kBackends[0];
-    WeightSpec target = targetSpec(source, marlin);
-    Bytes got(file.get(expected).size(), 0xa5);
+    WeightSpec source = specOf(kForms[1]), target = specOf(form);
+    const Bytes &plain = file.get(tensor("logical", "_bias"));
+    const Bytes &expected = file.get(recordedBias);
+    Bytes got(expected.size(), 0xa5);
     Failure bad =
-        moveBias(source.spec, file.get("logical." + weight + "_bias").data(),
-                 target, got.data(), ScalarType::F16);
+        moveBias(source, plain.data(), target, got.data(), ScalarType::F16);
     ASSERT_FALSE(bad) << bad.message;
-    compare(got, file.get(expected), "bias");
+    compare(got, expected, "bias");
+    if (source.output != target.output)
+      return;
+    Bytes back(plain.size(), 0xa5);
+    bad =
+        moveBias(target, expected.data(), source, back.data(), ScalarType::F16);
+    ASSERT_FALSE(bad) << bad.message;
+    compare(back, plain, "bias back");
   }
 
-  const GoldenFile &file;
+  GoldenFile &file;
   std::string weight;
+  WeightSpec logical;
 };
 
 TEST(Golden, EveryFile) {
-  const char *data = std::getenv("WNA16_TEST_DATA");
-  std::filesystem::path folder =
-      std::filesystem::path(data ? data : WNA16_TEST_INPUTS) / "golden";
-  ASSERT_TRUE(std::filesystem::is_directory(folder)) << folder;
-  int files = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors")
-      continue;
-    ++files;
-    SCOPED_TRACE(entry.path().filename().string());
-    GoldenFile file(entry.path());
+  for (const std::filesystem::path &path : goldenFiles()) {
+    std::string name = path.filename().string();
+    SCOPED_TRACE(name);
+    GoldenFile file(path);
     int compared = 0;
     for (const char *weight : {"w13", "w2"}) {
-      Golden golden(file, weight);
-      golden.run();
-      EXPECT_GT(golden.comparisons, 0) << weight;
-      compared += golden.comparisons;
+      Projection projection(file, weight);
+      projection.run();
+      compared += projection.comparisons;
     }
-    std::cout << entry.path().filename().string() << ": " << compared
-              << " comparisons\n";
+    EXPECT_GT(compared, 0);
+    file.expectAllUsed();
+    std::cout << name << ": " << compared << " comparisons\n";
   }
-  ASSERT_GT(files, 0) << folder;
 }
 
 } // namespace

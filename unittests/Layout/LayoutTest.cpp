@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layout/Move.h"
+#include "TestSupport.h"
+
 #include "Layout/Scalar.h"
 
 #include <algorithm>
@@ -15,36 +16,9 @@
 #include <random>
 
 using namespace wna16;
+using namespace wna16::test;
 
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-
-struct Stored {
-  WeightSpec spec;
-  std::array<Bytes, kNumParts> parts;
-
-  explicit Stored(const WeightSpec &of) : spec(of) {
-    Result<std::vector<StoredPart>> storage = storageOf(spec);
-    EXPECT_TRUE(storage) << storage.message();
-    if (storage)
-      for (const StoredPart &part : *storage)
-        at(part.part).assign(static_cast<size_t>(part.bytes()), 0xa5);
-  }
-  Bytes &at(Part part) { return parts[static_cast<size_t>(part)]; }
-  WeightBuffers buffers() {
-    WeightBuffers all;
-    for (size_t i = 0; i < parts.size(); ++i)
-      all.part[i] = parts[i].empty() ? nullptr : parts[i].data();
-    return all;
-  }
-};
-
-std::string moveAll(Stored &from, Stored &to) {
-  return moveWeight(from.spec, from.buffers(), to.spec, to.buffers(),
-                    {0, from.spec.experts})
-      .message;
-}
 
 WeightSpec specOf(const char *layout, CodeType code, int64_t input,
                   int64_t halves, int64_t output, int64_t group,
