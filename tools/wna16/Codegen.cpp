@@ -1,0 +1,220 @@
+//===- Codegen.cpp - From a module to machine code ------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen.h"
+
+#include "CommandLine.h"
+#include "Importer.h"
+#include "Transforms/Passes.h"
+#include "Transforms/RegisterAll.h"
+#include "Transforms/Target.h"
+
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace wna16;
+
+static Failure failFrom(llvm::Error error) {
+  return fail(llvm::toString(std::move(error)));
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<MLIRContext> wna16::makeContext() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  return std::make_unique<MLIRContext>(registry);
+}
+
+Result<OwningOpRef<ModuleOp>>
+wna16::loadModule(MLIRContext *context, const std::string &path,
+                  const std::vector<int64_t> &layers) {
+  llvm::StringRef name = path;
+  if (!name.ends_with(".mlir") && !name.ends_with(".mlirbc")) {
+    Result<Checkpoint> checkpoint = Checkpoint::open(path);
+    if (!checkpoint)
+      return checkpoint.takeFailure();
+    ImportOptions options;
+    options.layers = layers;
+    return importCheckpoint(context, *checkpoint, options);
+  }
+  if (!layers.empty())
+    return fail("--layer goes with a directory; " + path +
+                " holds the layers that it holds");
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, context);
+  auto module = parseSourceFile<ModuleOp>(path, sources, context);
+  if (!module)
+    return cli::reported();
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Objects
+//===----------------------------------------------------------------------===//
+
+/// A machine of the host's architecture with the target's features alone: the
+/// same code wherever it is compiled.
+static Result<std::unique_ptr<llvm::TargetMachine>>
+makeMachine(TargetAttr target) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string error;
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return fail(error);
+  std::string features;
+  if (target && target.getKind() == TargetKind::cpu)
+    for (StringAttr feature : target.getFeatures())
+      features += (features.empty() ? "+" : ",+") + feature.str();
+  llvm::StringRef cpu =
+      triple.getArch() == llvm::Triple::x86_64 ? "x86-64" : "generic";
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+      triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return fail("LLVM has no code generator for " + triple.str());
+  return machine;
+}
+
+static LogicalResult lower(ModuleOp module, const CompileOptions &options) {
+  PassManager passes(module.getContext());
+  PipelineOptions pipeline;
+  pipeline.target = options.target;
+  pipeline.backend = options.backend;
+  pipeline.rules = options.rules;
+  buildPipeline(passes, pipeline);
+  return passes.run(module);
+}
+
+Result<std::unique_ptr<llvm::MemoryBuffer>>
+wna16::compileToObject(ModuleOp module, const CompileOptions &options) {
+  if (failed(lower(module, options)))
+    return cli::reported();
+  Result<std::unique_ptr<llvm::TargetMachine>> machine =
+      makeMachine(getTarget(module));
+  if (!machine)
+    return machine.takeFailure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
+  if (!code)
+    return cli::reported();
+  code->setTargetTriple((*machine)->getTargetTriple());
+  code->setDataLayout((*machine)->createDataLayout());
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0,
+                                            machine->get());
+  if (llvm::Error error = optimize(code.get()))
+    return failFrom(std::move(error));
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager emitter;
+  if ((*machine)->addPassesToEmitFile(emitter, os, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return fail("LLVM cannot write object files for " +
+                (*machine)->getTargetTriple().str());
+  emitter.run(*code);
+  return std::unique_ptr<llvm::MemoryBuffer>(
+      std::make_unique<llvm::SmallVectorMemoryBuffer>(
+          std::move(bytes), "wna16-module",
+          /*RequiresNullTerminator=*/false));
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+Result<SymbolLookup>
+wna16::linkInProcess(std::unique_ptr<llvm::MemoryBuffer> object) {
+  llvm::InitializeNativeTarget();
+  llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> made =
+      llvm::orc::LLJITBuilder().create();
+  if (!made)
+    return failFrom(made.takeError());
+  std::shared_ptr<llvm::orc::LLJIT> jit = std::move(*made);
+  if (llvm::Error error = jit->addObjectFile(std::move(object)))
+    return failFrom(std::move(error));
+  // One symbol resolves all that the object refers to.
+  if (auto symbol = jit->lookup("wna16_module_description"); !symbol)
+    return failFrom(symbol.takeError());
+  return SymbolLookup([jit](const std::string &name) -> void * {
+    llvm::Expected<llvm::orc::ExecutorAddr> address = jit->lookup(name);
+    if (!address) {
+      llvm::consumeError(address.takeError());
+      return nullptr;
+    }
+    return address->toPtr<void *>();
+  });
+}
+
+Failure wna16::linkLibrary(const llvm::MemoryBuffer &object,
+                           const std::string &file) {
+  llvm::ErrorOr<std::string> compiler = llvm::sys::findProgramByName("cc");
+  if (!compiler)
+    return fail("expected the C compiler 'cc' in PATH to link " + file +
+                "; install gcc or clang");
+  // The runtime that this process uses is the one to link against.
+  Dl_info runtime;
+  if (!dladdr(reinterpret_cast<void *>(&wna16_abi_version), &runtime))
+    return fail("cannot find the file of the runtime library");
+  llvm::SmallString<128> library(runtime.dli_fname);
+  if (std::error_code code = llvm::sys::fs::make_absolute(library))
+    return fail(library.str().str() + ": " + code.message());
+  std::string directory = llvm::sys::path::parent_path(library).str();
+
+  llvm::SmallString<128> temporary;
+  int descriptor;
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
+          "wna16", "o", descriptor, temporary))
+    return fail("cannot write a temporary file: " + code.message());
+  llvm::FileRemover remover(temporary);
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+  os << object.getBuffer();
+  os.close();
+  if (os.has_error())
+    return fail(temporary.str().str() + ": " + os.error().message());
+
+  std::string rpath = "-Wl,-rpath," + directory;
+  llvm::StringRef arguments[] = {
+      *compiler, "-shared",        "-o",  file, temporary,
+      library,   "-Wl,-Bsymbolic", rpath, "-lm"};
+  std::string error;
+  int status = llvm::sys::ExecuteAndWait(*compiler, arguments, std::nullopt, {},
+                                         0, 0, &error);
+  if (status)
+    return fail(*compiler + " could not link " + file + " (status " +
+                std::to_string(status) + ")" +
+                (error.empty() ? "" : ": " + error));
+  return ok();
+}

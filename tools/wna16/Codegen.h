@@ -1,0 +1,54 @@
+//===- Codegen.h - From a module to machine code ----------------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `run` and `compile` share one road to an object file, so that both give the
+// same bits: `run` links the object into its own process, `compile` into a
+// shared library.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_TOOLS_WNA16_CODEGEN_H
+#define WNA16_TOOLS_WNA16_CODEGEN_H
+
+#include "Module/Module.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace wna16 {
+
+struct CompileOptions {
+  std::string target; ///< empty: the module's own
+  std::string backend = "auto";
+  std::string rules = "native";
+};
+
+/// A context with the dialects that the pipeline needs.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// Imports a directory, or parses an .mlir or .mlirbc file.
+Result<mlir::OwningOpRef<mlir::ModuleOp>>
+loadModule(mlir::MLIRContext *context, const std::string &path,
+           const std::vector<int64_t> &layers);
+
+/// Runs wna16-pipeline on the module and compiles the result to a relocatable
+/// object. Where diagnostics were printed, the failure is `reported()`.
+Result<std::unique_ptr<llvm::MemoryBuffer>>
+compileToObject(mlir::ModuleOp module, const CompileOptions &options);
+
+/// Links an object into this process. The lookup owns the code.
+Result<SymbolLookup> linkInProcess(std::unique_ptr<llvm::MemoryBuffer> object);
+
+/// Links an object and the runtime into a shared library with the system's C
+/// compiler.
+Failure linkLibrary(const llvm::MemoryBuffer &object, const std::string &file);
+
+} // namespace wna16
+
+#endif // WNA16_TOOLS_WNA16_CODEGEN_H

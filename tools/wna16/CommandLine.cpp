@@ -1,0 +1,227 @@
+//===- CommandLine.cpp - Subcommands and their options --------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CommandLine.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace wna16;
+using namespace wna16::cli;
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+std::string Arguments::get(llvm::StringRef option,
+                           llvm::StringRef otherwise) const {
+  auto entry = values.find(option);
+  return entry == values.end() ? otherwise.str() : entry->second.back();
+}
+
+std::vector<std::string> Arguments::all(llvm::StringRef option) const {
+  auto entry = values.find(option);
+  return entry == values.end() ? std::vector<std::string>() : entry->second;
+}
+
+static Result<int64_t> toInteger(llvm::StringRef option, llvm::StringRef text,
+                                 int64_t least) {
+  int64_t value;
+  if (text.getAsInteger(10, value) || value < least)
+    return fail((option + ": expected an integer of at least " +
+                 llvm::Twine(least) + ", got '" + text + "'")
+                    .str());
+  return value;
+}
+
+Result<int64_t> Arguments::integer(llvm::StringRef option, int64_t otherwise,
+                                   int64_t least) const {
+  return has(option) ? toInteger(option, get(option), least)
+                     : Result<int64_t>(otherwise);
+}
+
+Result<std::vector<int64_t>> cli::layerIndices(const Arguments &arguments) {
+  std::vector<int64_t> indices;
+  for (const std::string &text : arguments.all("--layer")) {
+    Result<int64_t> index = toInteger("--layer", text, 0);
+    if (!index)
+      return index.takeFailure();
+    indices.push_back(*index);
+  }
+  return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
+namespace wna16::cli {
+
+/// Reads `--option value`, `--option=value`, flags and the positional argument.
+class ArgumentParser {
+public:
+  ArgumentParser(const Command &command, llvm::ArrayRef<llvm::StringRef> given)
+      : command(command), given(given) {}
+
+  Failure parse(Arguments &arguments) {
+    while (!given.empty()) {
+      llvm::StringRef text = take();
+      Failure failure = text.starts_with("-") && text != "-"
+                            ? readOption(text, arguments)
+                            : readPositional(text, arguments);
+      if (failure)
+        return failure;
+    }
+    if (arguments.positional.empty())
+      return fail(("expected " + command.positional).str());
+    for (const Option &option : command.options)
+      if (option.required && !arguments.has(option.name))
+        return fail(("expected " + option.name + " " + option.value).str());
+    return ok();
+  }
+
+private:
+  llvm::StringRef take() {
+    llvm::StringRef text = given.front();
+    given = given.drop_front();
+    return text;
+  }
+
+  Failure readPositional(llvm::StringRef text, Arguments &arguments) {
+    if (!arguments.positional.empty())
+      return fail(("expected one " + command.positional + ", got '" +
+                   arguments.positional + "' and '" + text + "'")
+                      .str());
+    arguments.positional = text.str();
+    return ok();
+  }
+
+  Failure readOption(llvm::StringRef text, Arguments &arguments) {
+    auto [name, value] = text.split('=');
+    auto option = llvm::find_if(command.options, [&](const Option &option) {
+      return option.name == name;
+    });
+    if (option == command.options.end())
+      return fail(("unknown option '" + name + "'; the options of wna16 " +
+                   command.name + " are " + optionNames())
+                      .str());
+    bool hasValue = name.size() < text.size();
+    if (option->value.empty()) {
+      if (hasValue)
+        return fail((name + " takes no value, got '" + value + "'").str());
+    } else if (!hasValue) {
+      if (given.empty())
+        return fail(("expected " + name + " " + option->value).str());
+      value = take();
+    }
+    if (!option->choices.empty() && !isChoice(*option, value))
+      return fail((name + ": expected " + llvm::join(choicesOf(*option), ", ") +
+                   ", got '" + value + "'")
+                      .str());
+    arguments.values[name].push_back(value.str());
+    return ok();
+  }
+
+  static llvm::SmallVector<llvm::StringRef> choicesOf(const Option &option) {
+    llvm::SmallVector<llvm::StringRef> choices;
+    option.choices.split(choices, '|');
+    return choices;
+  }
+
+  static bool isChoice(const Option &option, llvm::StringRef value) {
+    return llvm::is_contained(choicesOf(option), value);
+  }
+
+  std::string optionNames() const {
+    std::string names;
+    for (const Option &option : command.options)
+      names += option.name.str() + ", ";
+    return names + "--help";
+  }
+
+  const Command &command;
+  llvm::ArrayRef<llvm::StringRef> given;
+};
+
+} // namespace wna16::cli
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+static void printHelp(const Command &command) {
+  llvm::raw_ostream &os = llvm::outs();
+  os << "usage: wna16 " << command.name << " " << command.positional;
+  for (const Option &option : command.options)
+    if (option.required)
+      os << " " << option.name << " " << option.value;
+  os << " [options]\n\n"
+     << command.summary << "\n\n"
+     << command.details << "\noptions:\n";
+  for (const Option &option : command.options) {
+    std::string left = option.name.str();
+    if (!option.value.empty())
+      left += " " + option.value.str();
+    os << "  " << llvm::left_justify(left, 22) << " " << option.help << "\n";
+  }
+  os << "  " << llvm::left_justify("--help", 22) << " show this\n";
+}
+
+static void printCommands(llvm::ArrayRef<const Command *> commands,
+                          llvm::raw_ostream &os) {
+  os << "usage: wna16 COMMAND ...\n\ncommands:\n";
+  for (const Command *command : commands)
+    os << "  " << llvm::left_justify(command->name, 10) << command->summary
+       << "\n";
+  os << "\n'wna16 COMMAND --help' shows the options of a command\n";
+}
+
+static int reportUsage(llvm::StringRef where, llvm::StringRef message) {
+  llvm::WithColor::error(llvm::errs(), where) << message << "\n";
+  return 2;
+}
+
+int cli::dispatch(llvm::ArrayRef<const Command *> commands, int argc,
+                  const char *const *argv) {
+  llvm::SmallVector<llvm::StringRef> given(argv + std::min(argc, 1),
+                                           argv + argc);
+  if (given.empty()) {
+    printCommands(commands, llvm::errs());
+    return 2;
+  }
+  if (given[0] == "--help" || given[0] == "-h") {
+    printCommands(commands, llvm::outs());
+    return 0;
+  }
+  auto command = llvm::find_if(commands, [&](const Command *candidate) {
+    return candidate->name == given[0];
+  });
+  if (command == commands.end()) {
+    std::string names = llvm::join(
+        llvm::map_range(commands, [](const Command *c) { return c->name; }),
+        ", ");
+    return reportUsage("wna16", "unknown command '" + given[0].str() +
+                                    "'; the commands are " + names);
+  }
+  std::string where = "wna16 " + (*command)->name.str();
+  if (llvm::is_contained(given, "--help") || llvm::is_contained(given, "-h")) {
+    printHelp(**command);
+    return 0;
+  }
+  Arguments arguments;
+  ArgumentParser parser(**command, llvm::ArrayRef(given).drop_front());
+  if (Failure failure = parser.parse(arguments))
+    return reportUsage(where, failure.message);
+  Result<int> status = (*command)->run(arguments);
+  if (status)
+    return *status;
+  if (status.message() != reported().message)
+    llvm::WithColor::error(llvm::errs(), where) << status.message() << "\n";
+  return 1;
+}

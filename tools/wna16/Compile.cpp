@@ -1,0 +1,59 @@
+//===- Compile.cpp - wna16 compile ----------------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen.h"
+#include "Commands.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mlir;
+using namespace wna16;
+using namespace wna16::cli;
+
+static Result<int> run(const Arguments &arguments) {
+  Result<std::vector<int64_t>> layers = layerIndices(arguments);
+  if (!layers)
+    return layers.takeFailure();
+  std::unique_ptr<MLIRContext> context = makeContext();
+  Result<OwningOpRef<ModuleOp>> module =
+      loadModule(context.get(), arguments.input(), *layers);
+  if (!module)
+    return module.takeFailure();
+  CompileOptions options;
+  options.target = arguments.get("--target");
+  options.backend = arguments.get("--backend", "auto");
+  Result<std::unique_ptr<llvm::MemoryBuffer>> object =
+      compileToObject(**module, options);
+  if (!object)
+    return object.takeFailure();
+  if (Failure failure = linkLibrary(**object, arguments.get("-o")))
+    return failure;
+  return 0;
+}
+
+static constexpr Option kOptions[] = {
+    {"--target", "T",
+     "cpu[:features], cuda:sm_NN or xpu (default: the module's own)"},
+    {"--backend", "B", "a backend's name (default: auto)"},
+    {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    {"-o", "LIB.so", "the library to write", "", true},
+};
+
+const Command cli::compileCommand = {
+    "compile",
+    "DIR",
+    "compile MoE layers into a shared library",
+    "DIR is a Hugging Face directory, or an .mlir file. The library offers the "
+    "C\n"
+    "functions prepare, forward and workspace_size (with _L for each layer "
+    "when\n"
+    "there are several) and their description in wna16_module_description. It\n"
+    "needs libwna16_runtime.so alone.\n",
+    kOptions,
+    run,
+};

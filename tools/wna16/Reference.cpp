@@ -1,0 +1,257 @@
+//===- Reference.cpp - Comparing a run with a reference -------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reference.h"
+
+#include "Layout/Scalar.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace wna16;
+using namespace wna16::cli;
+
+namespace {
+
+/// Routing weights are f32 whatever the activations are.
+constexpr double kWeightTolerance = 1e-5;
+
+/// The elements of a tensor of any float or integer type.
+Result<std::vector<double>> toDoubles(llvm::StringRef name, ScalarType type,
+                                      const uint8_t *data, int64_t bytes) {
+  std::vector<double> values(bytes / sizeOf(type));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint8_t *element = data + i * sizeOf(type);
+    switch (type) {
+    case ScalarType::F64:
+      std::memcpy(&values[i], element, sizeof(double));
+      break;
+    case ScalarType::F16:
+    case ScalarType::BF16:
+    case ScalarType::F32:
+      values[i] = loadFloat(type, data, static_cast<int64_t>(i));
+      break;
+    case ScalarType::I32: {
+      int32_t value;
+      std::memcpy(&value, element, sizeof(value));
+      values[i] = value;
+      break;
+    }
+    case ScalarType::I64: {
+      int64_t value;
+      std::memcpy(&value, element, sizeof(value));
+      values[i] = static_cast<double>(value);
+      break;
+    }
+    default:
+      return fail(("tensor " + name + ": expected floats, i32 or i64").str());
+    }
+  }
+  return values;
+}
+
+/// |got - expected| / |expected|; NaN where anything is.
+double relativeError(llvm::ArrayRef<double> got,
+                     llvm::ArrayRef<double> expected) {
+  double difference = 0, norm = 0;
+  for (auto [a, b] : llvm::zip(got, expected)) {
+    difference += (a - b) * (a - b);
+    norm += b * b;
+  }
+  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+}
+
+/// The larger of two numbers; NaN when one is.
+double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+
+/// Experts and weights of a token, in the order of experts.
+using Slots = std::vector<std::pair<double, double>>;
+
+Slots slotsOf(llvm::ArrayRef<double> ids, llvm::ArrayRef<double> weights,
+              size_t token, size_t topK) {
+  Slots slots;
+  for (size_t i = token * topK; i < (token + 1) * topK; ++i)
+    slots.push_back({ids[i], weights.empty() ? 0 : weights[i]});
+  llvm::sort(slots);
+  return slots;
+}
+
+} // namespace
+
+std::optional<double> Comparison::ratio() const {
+  if (!out || !yardstick || *yardstick == 0)
+    return std::nullopt;
+  return *out / *yardstick;
+}
+
+Result<Tolerance> Tolerance::parse(llvm::StringRef option,
+                                   llvm::StringRef text) {
+  Tolerance tolerance;
+  llvm::StringRef number = text;
+  tolerance.isMultiple = number.consume_back("lp");
+  if (number.getAsDouble(tolerance.value) || !(tolerance.value >= 0))
+    return fail((option +
+                 ": expected a number, or a multiple of the "
+                 "reference's own error as 0.75lp, got '" +
+                 text + "'")
+                    .str());
+  return tolerance;
+}
+
+bool Tolerance::allows(std::optional<double> error,
+                       std::optional<double> yardstick) const {
+  if (!error)
+    return true;
+  if (isMultiple && !yardstick)
+    return false;
+  // A NaN is not allowed.
+  return *error <= (isMultiple ? value * *yardstick : value);
+}
+
+//===----------------------------------------------------------------------===//
+// Reference
+//===----------------------------------------------------------------------===//
+
+Result<Reference> Reference::open(const std::string &file) {
+  Result<SafeTensors> files = SafeTensors::open(file);
+  if (!files)
+    return files.takeFailure();
+  Reference reference;
+  reference.files = std::move(*files);
+  llvm::SmallString<128> beside(file);
+  llvm::sys::path::replace_extension(beside, "json");
+  auto text = llvm::MemoryBuffer::getFile(beside);
+  if (!text)
+    return reference;
+  llvm::Expected<llvm::json::Value> json =
+      llvm::json::parse((*text)->getBuffer());
+  if (!json)
+    return fail(std::string(beside) + ": " + llvm::toString(json.takeError()));
+  if (const llvm::json::Object *object = json->getAsObject())
+    if (const auto *errors = object->getObject("lp_vs_f64_relative_error"))
+      for (const auto &[key, value] : *errors)
+        if (std::optional<double> number = value.getAsNumber())
+          reference.yardsticks[key.str()] = *number;
+  return reference;
+}
+
+const TensorView *Reference::find(int64_t layer, llvm::StringRef name,
+                                  llvm::StringRef suffix) const {
+  return files.find(
+      llvm::formatv("layers.{0}.{1}{2}", layer, name, suffix).str());
+}
+
+Result<Comparison>
+Reference::compare(int64_t layer, llvm::StringRef input,
+                   const std::vector<OutputTensor> &outputs) const {
+  llvm::StringRef suffix =
+      input.substr(std::min(input.find('.'), input.size()));
+  Comparison row;
+  row.layer = layer;
+  std::map<std::string, std::vector<double>> got, expected;
+  for (const OutputTensor &output : outputs) {
+    row.tokens = output.shape[0];
+    const TensorView *view = find(layer, output.name, suffix);
+    // A block without shared experts has one output.
+    if (!view && output.name == "experts_out")
+      view = find(layer, "out", suffix);
+    if (!view)
+      continue;
+    if (view->shape != output.shape)
+      return fail("reference tensor layers." + std::to_string(layer) + "." +
+                  output.name + suffix.str() + ": expected the run's shape");
+    for (bool mine : {true, false}) {
+      Result<std::vector<double>> values = toDoubles(
+          output.name, mine ? output.type : view->type,
+          mine ? output.data.data() : view->data,
+          mine ? static_cast<int64_t>(output.data.size()) : view->bytes);
+      if (!values)
+        return values.takeFailure();
+      (mine ? got : expected)[output.name] = std::move(*values);
+    }
+  }
+  auto error = [&](const char *name) -> std::optional<double> {
+    if (!expected.count(name))
+      return std::nullopt;
+    return relativeError(got[name], expected[name]);
+  };
+  row.logits = error("router_logits");
+  row.experts = error("experts_out");
+  row.out = error("out");
+  if (expected.count("topk_ids") && row.tokens) {
+    size_t topK = got["topk_ids"].size() / row.tokens;
+    bool weighted = expected.count("topk_weights");
+    row.sameIds = true;
+    if (weighted)
+      row.weights = 0;
+    for (int64_t token = 0; token < row.tokens; ++token) {
+      Slots mine = slotsOf(got["topk_ids"], got["topk_weights"], token, topK);
+      Slots theirs =
+          slotsOf(expected["topk_ids"], expected["topk_weights"], token, topK);
+      for (auto [a, b] : llvm::zip(mine, theirs)) {
+        row.sameIds = *row.sameIds && a.first == b.first;
+        if (weighted)
+          row.weights = larger(*row.weights, std::abs(a.second - b.second));
+      }
+    }
+  }
+  auto yardstick =
+      yardsticks.find(llvm::formatv("layers.{0}{1}", layer, suffix).str());
+  if (yardstick != yardsticks.end())
+    row.yardstick = yardstick->second;
+  return row;
+}
+
+//===----------------------------------------------------------------------===//
+// Table
+//===----------------------------------------------------------------------===//
+
+static std::string cell(std::optional<double> value, const char *format) {
+  char text[32] = "-";
+  if (value)
+    std::snprintf(text, sizeof text, format, *value);
+  return text;
+}
+
+static const char kRow[] =
+    "{0,5} {1,6} {2,10} {3,5} {4,10} {5,12} {6,10} {7,10} {8,6} {9,10}\n";
+
+void cli::printHeader(llvm::raw_ostream &os) {
+  os << llvm::formatv(kRow, "layer", "M", "logits", "ids", "weights",
+                      "experts_out", "out", "lp", "ratio", "tokens/s");
+}
+
+bool cli::printRow(const Comparison &row, const Tolerances &tolerances,
+                   llvm::raw_ostream &os) {
+  const char *error = "%.3g";
+  const char *ids = !row.sameIds ? "-" : *row.sameIds ? "same" : "DIFFER";
+  os << llvm::formatv(kRow, row.layer, row.tokens, cell(row.logits, error), ids,
+                      cell(row.weights, error), cell(row.experts, error),
+                      cell(row.out, error), cell(row.yardstick, error),
+                      cell(row.ratio(), "%.2f"),
+                      cell(row.tokensPerSecond, "%.0f"));
+  if (!tolerances.all)
+    return true;
+  bool fits = true;
+  auto check = [&](bool allowed, const char *what) {
+    if (!allowed)
+      os << "      out of tolerance: " << what << "\n";
+    fits &= allowed;
+  };
+  check(row.sameIds.value_or(true), "topk_ids");
+  check(row.weights.value_or(0) <= kWeightTolerance, "topk_weights");
+  check(tolerances.all->allows(row.experts, row.yardstick), "experts_out");
+  check(tolerances.out.value_or(*tolerances.all).allows(row.out, row.yardstick),
+        "out");
+  return fits;
+}

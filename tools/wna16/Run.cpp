@@ -1,0 +1,369 @@
+//===- Run.cpp - wna16 run ------------------------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen.h"
+#include "Commands.h"
+#include "Importer.h"
+#include "Reference.h"
+
+#include "Layout/Scalar.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace wna16;
+using namespace wna16::cli;
+
+namespace {
+
+/// A call is repeated until it took this long in all, for the sake of timing.
+constexpr double kMinimumSeconds = 0.02;
+
+/// A line on the terminal that the next one replaces; nothing in a pipe.
+class Progress {
+public:
+  void show(const llvm::Twine &text) {
+    if (llvm::sys::Process::StandardErrIsDisplayed())
+      llvm::errs() << "\r\033[K" << text;
+  }
+  ~Progress() { show(""); }
+};
+
+/// The activations of a file in the type that the module takes.
+Result<OutputTensor> readInput(const SafeTensors &files,
+                               const std::string &tensor, ScalarType type) {
+  const TensorView *view = files.find(tensor);
+  if (!view)
+    return fail("input: no tensor " + tensor);
+  if (view->shape.size() != 2)
+    return fail("input " + tensor + ": expected two axes, tokens and hidden, " +
+                "got " + std::to_string(view->shape.size()));
+  if (view->type != ScalarType::F32 && view->type != ScalarType::F16 &&
+      view->type != ScalarType::BF16)
+    return fail("input " + tensor + ": expected f32, f16 or bf16, got " +
+                std::string(name(view->type)));
+  OutputTensor input{tensor, type, view->shape, {}};
+  int64_t elements = view->bytes / sizeOf(view->type);
+  input.data.resize(elements * sizeOf(type));
+  for (int64_t i = 0; i < elements; ++i)
+    storeFloat(type, input.data.data(), i,
+               loadFloat(view->type, view->data, i));
+  return input;
+}
+
+/// The inputs `x.M*` of a file, fewest tokens first.
+std::vector<std::string> listInputs(const SafeTensors &files) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (const auto &[name, view] : files.all())
+    if (llvm::StringRef(name).starts_with("x.M") && !view.shape.empty())
+      found.push_back({view.shape[0], name});
+  llvm::sort(found);
+  std::vector<std::string> names;
+  for (auto &[tokens, name] : found)
+    names.push_back(std::move(name));
+  return names;
+}
+
+struct Settings {
+  std::vector<int64_t> layers; ///< empty: all
+  std::optional<SafeTensors> input;
+  std::vector<std::string> tensors;
+  std::optional<Reference> reference;
+  Tolerances tolerances;
+  ScalarType dtype;
+};
+
+/// Runs layers on inputs, and compares and keeps what they give.
+class Runner {
+public:
+  Runner(Module module, const Settings &settings)
+      : module(std::move(module)), settings(settings) {}
+
+  /// False: something is out of tolerance.
+  Result<bool> run(llvm::ArrayRef<const MoELayer *> layers,
+                   Progress &progress) {
+    bool fits = true;
+    printHeader(llvm::outs());
+    for (const MoELayer *layer : layers)
+      for (const std::string &input : settings.tensors) {
+        progress.show("layer " + llvm::Twine(layer->index) + ", " + input);
+        Result<bool> row =
+            runOne(layer->index, layerFunctionName(layer->index, layers.size()),
+                   input);
+        if (!row)
+          return row.takeFailure();
+        fits &= *row;
+      }
+    return fits;
+  }
+
+  Failure write(const std::string &file) const {
+    std::vector<TensorToWrite> list;
+    for (const OutputTensor &output : results)
+      list.push_back(
+          {output.name, output.type, output.shape, output.data.data()});
+    return writeSafeTensors(file, list);
+  }
+
+private:
+  Result<bool> runOne(int64_t layer, const std::string &function,
+                      const std::string &tensor) {
+    const ModuleFunction *entry = module.find(function);
+    if (!entry)
+      return fail("the module has no function " + function);
+    const SafeTensors &files =
+        settings.input ? *settings.input : settings.reference->tensors();
+    Result<OutputTensor> input = readInput(files, tensor, settings.dtype);
+    if (!input)
+      return input.takeFailure();
+    Result<std::vector<OutputTensor>> outputs = call(*entry, *input);
+    if (!outputs)
+      return fail("layer " + std::to_string(layer) + ", " + tensor + ": " +
+                  outputs.message());
+    Comparison row;
+    row.layer = layer;
+    row.tokens = input->shape[0];
+    if (settings.reference) {
+      Result<Comparison> compared =
+          settings.reference->compare(layer, tensor, *outputs);
+      if (!compared)
+        return compared.takeFailure();
+      row = *compared;
+    }
+    row.tokensPerSecond = row.tokens / seconds;
+    bool fits = printRow(row, settings.tolerances, llvm::outs());
+    llvm::outs().flush();
+    keep(layer, tensor, std::move(*outputs));
+    return fits;
+  }
+
+  Result<std::vector<OutputTensor>> call(const ModuleFunction &function,
+                                         OutputTensor &input) {
+    std::vector<OutputTensor> outputs;
+    for (const ModuleArgument &argument : function.arguments)
+      if (argument.role == ModuleArgument::Role::Output) {
+        outputs.push_back({argument.name,
+                           argument.type,
+                           argument.shapeFor(input.shape[0]),
+                           {}});
+        int64_t bytes = sizeOf(argument.type);
+        for (int64_t extent : outputs.back().shape)
+          bytes *= extent;
+        outputs.back().data.resize(bytes);
+      }
+    std::vector<wna16_tensor> tensors{
+        makeTensor(input.data.data(), input.type, input.shape)};
+    for (OutputTensor &output : outputs)
+      tensors.push_back(
+          makeTensor(output.data.data(), output.type, output.shape));
+    auto start = std::chrono::steady_clock::now();
+    int calls = 0;
+    do {
+      if (Failure failure = module.call(function, tensors))
+        return failure;
+      ++calls;
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                              start)
+                    .count();
+    } while (seconds < kMinimumSeconds);
+    seconds /= calls;
+    return outputs;
+  }
+
+  /// One run keeps the outputs' names; several are told apart as in a
+  /// reference, "layers.0.out.M7".
+  void keep(int64_t layer, llvm::StringRef tensor,
+            std::vector<OutputTensor> outputs) {
+    bool single = settings.layers.size() == 1 && settings.tensors.size() == 1;
+    auto dot = tensor.find('.');
+    llvm::StringRef suffix =
+        dot == llvm::StringRef::npos ? "" : tensor.substr(dot);
+    for (OutputTensor &output : outputs) {
+      if (!single)
+        output.name =
+            llvm::formatv("layers.{0}.{1}{2}", layer, output.name, suffix);
+      results.push_back(std::move(output));
+    }
+  }
+
+  Module module;
+  const Settings &settings;
+  std::vector<OutputTensor> results;
+  double seconds = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+Failure readFiles(const Arguments &arguments, Settings &settings) {
+  if (arguments.has("--reference")) {
+    Result<Reference> reference = Reference::open(arguments.get("--reference"));
+    if (!reference)
+      return reference.takeFailure();
+    settings.reference = std::move(*reference);
+  }
+  if (arguments.has("--input")) {
+    Result<SafeTensors> input = SafeTensors::open(arguments.get("--input"));
+    if (!input)
+      return input.takeFailure();
+    settings.input = std::move(*input);
+  }
+  if (!settings.input && !settings.reference)
+    return fail("expected --input FILE or --reference FILE");
+  if (!arguments.has("-o") && !settings.reference)
+    return fail("expected -o FILE or --reference FILE");
+  settings.tensors = arguments.all("--tensor");
+  if (settings.tensors.empty())
+    settings.tensors = listInputs(
+        settings.input ? *settings.input : settings.reference->tensors());
+  if (settings.tensors.empty())
+    return fail("expected --tensor NAME: the file has no tensor x.M*");
+  return ok();
+}
+
+Failure readTolerances(const Arguments &arguments, Tolerances &tolerances) {
+  std::pair<llvm::StringLiteral, std::optional<Tolerance> *> list[] = {
+      {"--tolerance", &tolerances.all}, {"--out-tolerance", &tolerances.out}};
+  for (auto [option, tolerance] : list) {
+    if (!arguments.has(option))
+      continue;
+    if (!arguments.has("--reference"))
+      return fail((option + " goes with --reference").str());
+    Result<Tolerance> parsed = Tolerance::parse(option, arguments.get(option));
+    if (!parsed)
+      return parsed.takeFailure();
+    *tolerance = *parsed;
+  }
+  if (tolerances.out && !tolerances.all)
+    return fail("--out-tolerance goes with --tolerance");
+  return ok();
+}
+
+Failure readArguments(const Arguments &arguments, Settings &settings) {
+  Result<std::vector<int64_t>> layers = layerIndices(arguments);
+  if (!layers)
+    return layers.takeFailure();
+  settings.layers = *layers;
+  if (settings.layers.empty() != arguments.has("--all"))
+    return fail("expected either --layer L or --all");
+  Result<int64_t> threads = arguments.integer("--threads", 0, 0);
+  if (!threads)
+    return threads.takeFailure();
+  wna16_set_num_threads(
+      static_cast<int32_t>(std::min<int64_t>(*threads, 4096)));
+  if (Failure failure = readFiles(arguments, settings))
+    return failure;
+  return readTolerances(arguments, settings.tolerances);
+}
+
+/// Imports, compiles and loads the layers.
+Result<Module> buildModule(const Arguments &arguments,
+                           const Checkpoint &checkpoint,
+                           const Settings &settings, Progress &progress) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  ImportOptions importing;
+  importing.layers = settings.layers;
+  importing.dtype = settings.dtype;
+  importing.intermediates = true;
+  Result<OwningOpRef<ModuleOp>> module =
+      importCheckpoint(context.get(), checkpoint, importing);
+  if (!module)
+    return module.takeFailure();
+  CompileOptions compiling;
+  compiling.target = arguments.get("--target", "cpu");
+  compiling.backend = arguments.get("--backend", "auto");
+  if (!llvm::StringRef(compiling.target).starts_with("cpu"))
+    return fail("--target " + compiling.target +
+                ": run knows cpu alone; compile writes a library for others");
+  progress.show("compiling");
+  Result<std::unique_ptr<llvm::MemoryBuffer>> object =
+      compileToObject(**module, compiling);
+  if (!object)
+    return object.takeFailure();
+  Result<SymbolLookup> lookup = linkInProcess(std::move(*object));
+  if (!lookup)
+    return lookup.takeFailure();
+  LoadOptions loading;
+  loading.poison = arguments.has("--poison");
+  loading.progress = [&](int64_t done, int64_t total) {
+    progress.show("prepared layer " + llvm::Twine(done) + " of " +
+                  llvm::Twine(total));
+  };
+  return Module::load(*lookup, checkpoint, loading);
+}
+
+Result<int> run(const Arguments &arguments) {
+  Settings settings;
+  if (Failure failure = readArguments(arguments, settings))
+    return failure;
+  Result<Checkpoint> checkpoint = Checkpoint::open(arguments.input());
+  if (!checkpoint)
+    return checkpoint.takeFailure();
+  settings.dtype = checkpoint->dtype();
+  if (arguments.has("--dtype"))
+    settings.dtype = *parseScalarType(arguments.get("--dtype"));
+  Result<std::vector<const MoELayer *>> layers =
+      selectLayers(*checkpoint, settings.layers);
+  if (!layers)
+    return layers.takeFailure();
+  Progress progress;
+  Result<Module> module =
+      buildModule(arguments, *checkpoint, settings, progress);
+  if (!module)
+    return module.takeFailure();
+  Runner runner(std::move(*module), settings);
+  Result<bool> fits = runner.run(*layers, progress);
+  if (!fits)
+    return fits.takeFailure();
+  if (arguments.has("-o"))
+    if (Failure failure = runner.write(arguments.get("-o")))
+      return failure;
+  return *fits ? 0 : 1;
+}
+
+constexpr Option kOptions[] = {
+    {"--layer", "L", "an MoE layer by its index (repeatable)"},
+    {"--all", "", "every MoE layer"},
+    {"--backend", "B", "a backend's name (default: auto)"},
+    {"--target", "T", "cpu[:features] (default: cpu)"},
+    {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
+     "bf16|f16|f32"},
+    {"--input", "FILE", "safetensors with the inputs (default: the reference)"},
+    {"--tensor", "NAME", "an input, [M, hidden] (default: every x.M*)"},
+    {"-o", "FILE", "write the results as safetensors"},
+    {"--reference", "FILE", "compare with these results"},
+    {"--tolerance", "E",
+     "fail when experts_out or out is off by more: 1e-6, or 0.75lp"},
+    {"--out-tolerance", "E", "another tolerance for out"},
+    {"--threads", "N", "threads (default: one per core)"},
+    {"--poison", "", "fill buffers with NaN before they are written"},
+};
+
+} // namespace
+
+const Command cli::runCommand = {
+    "run",
+    "DIR",
+    "run MoE layers on this machine and compare with a reference",
+    "DIR is a Hugging Face directory. Writes router_logits, topk_ids,\n"
+    "topk_weights, experts_out (the routed experts) and out (the whole "
+    "block);\n"
+    "for several layers or inputs as layers.L.out.M7. With --reference a "
+    "table\n"
+    "shows relative Frobenius errors; lp is the error of the reference's own\n"
+    "16-bit run, from the .json beside it, and ratio is out / lp. With\n"
+    "--tolerance the same experts must be chosen too, with weights within "
+    "1e-5.\n",
+    kOptions,
+    run,
+};
