@@ -14,5 +14,5 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   wna16::registerDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
