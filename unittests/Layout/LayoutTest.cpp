@@ -137,7 +137,7 @@ TEST(Catalogue, AbiNumbers) {
   }
 }
 
-TEST(Storage, ReachesPast31Bits) {
+TEST(Storage, B74_ReachesPast31Bits) {
   WeightSpec spec =
       specOf("compressed_tensors", CodeType::U4B8, 4096, 2, 1024, 128);
   spec.experts = 512;
