@@ -16,13 +16,11 @@
 #ifndef WNA16_LAYOUT_BITORDER_H
 #define WNA16_LAYOUT_BITORDER_H
 
+#include "Layout/InlineVector.h"
 #include "Layout/Result.h"
 
-#include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace wna16 {
 
@@ -42,14 +40,19 @@ public:
     }
   };
 
+  static constexpr size_t kMaxBits = 40;
+  static constexpr size_t kMaxText = 240;
+  using Bits = InlineVector<Bit, kMaxBits>;
+  using Rests = InlineVector<Axis, kNumAxes>;
+
   /// Parses the notation. Each axis lists its bits 0 .. n-1 once, in any order;
   /// a rest comes after all bits.
   static Result<BitOrder> parse(std::string_view text);
   /// The notation, as parsed.
-  const std::string &str() const { return text; }
+  std::string_view str() const { return {text.data(), text.size()}; }
 
-  const std::vector<Bit> &bits() const { return low; }
-  const std::vector<Axis> &rests() const { return rest; }
+  const Bits &bits() const { return low; }
+  const Rests &rests() const { return rest; }
   /// 2 to the number of listed bits: codes of a tile.
   int64_t tileSize() const { return int64_t(1) << low.size(); }
   /// Extent of the tile along an axis: extents that have no rest must equal
@@ -58,9 +61,9 @@ public:
   bool names(Axis axis) const;
 
 private:
-  std::string text;
-  std::vector<Bit> low;
-  std::vector<Axis> rest;
+  InlineVector<char, kMaxText> text;
+  Bits low;
+  Rests rest;
 };
 
 } // namespace wna16

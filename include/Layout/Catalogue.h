@@ -111,9 +111,8 @@ public:
     int64_t weight;
   };
   /// The bits of an axis that lie within a tile, lowest address first.
-  const std::vector<Term> &bits(Axis axis) const {
-    return low[static_cast<int>(axis)];
-  }
+  using Terms = InlineVector<Term, BitOrder::kMaxBits>;
+  const Terms &bits(Axis axis) const { return low[static_cast<int>(axis)]; }
   /// Units from one tile to the next along an axis; 0 when there is no next.
   int64_t tileStride(Axis axis) const { return stride[static_cast<int>(axis)]; }
   /// Tiles along an axis, padding included.
@@ -124,7 +123,7 @@ public:
 private:
   int64_t term(Axis axis, int64_t coordinate) const;
 
-  std::array<std::vector<Term>, kNumAxes> low;
+  std::array<Terms, kNumAxes> low;
   std::array<int, kNumAxes> lowBits = {};
   std::array<int64_t, kNumAxes> stride = {};
   std::array<int64_t, kNumAxes> count = {};

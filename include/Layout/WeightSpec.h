@@ -16,6 +16,7 @@
 #ifndef WNA16_LAYOUT_WEIGHTSPEC_H
 #define WNA16_LAYOUT_WEIGHTSPEC_H
 
+#include "Layout/InlineVector.h"
 #include "Layout/Result.h"
 
 #include <array>
@@ -127,6 +128,20 @@ struct StoredPart {
 /// zero points or act-order that the layout cannot hold) or when a size
 /// overflows 63 bits.
 Result<std::vector<StoredPart>> storageOf(const WeightSpec &spec);
+
+/// The same tensors, held in place: for code that may not allocate.
+struct PartShape {
+  Part part = Part::Codes;
+  ScalarType type = ScalarType::F32;
+  InlineVector<int64_t, 4> shape;
+
+  int64_t elements() const;
+  int64_t bytes() const;
+};
+using PartShapes = InlineVector<PartShape, kNumParts>;
+
+/// What `storageOf` gives; allocates nothing unless it fails.
+Result<PartShapes> partShapesOf(const WeightSpec &spec);
 
 /// Storage addresses of one weight, indexed by Part; absent parts are null.
 struct WeightBuffers {

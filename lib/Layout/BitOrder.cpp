@@ -26,9 +26,8 @@ bool BitOrder::names(Axis axis) const {
 }
 
 /// One word of the notation: "k12", "u", "N". Returns what is wrong with it.
-static std::string parseWord(std::string_view word,
-                             std::vector<BitOrder::Bit> &low,
-                             std::vector<Axis> &rest) {
+static std::string parseWord(std::string_view word, BitOrder::Bits &low,
+                             BitOrder::Rests &rest) {
   char letter = word.front();
   std::string_view digits = word.substr(1);
   bool capital = letter >= 'A' && letter <= 'Z';
@@ -56,7 +55,8 @@ static std::string parseWord(std::string_view word,
       return "expected a decimal bit number";
     index = index * 10 + (digit - '0');
   }
-  if (low.size() >= 40 || index >= 40)
+  if (low.size() >= BitOrder::kMaxBits ||
+      index >= static_cast<int>(BitOrder::kMaxBits))
     return "expected at most 40 bits";
   low.push_back({Axis(axis), static_cast<uint8_t>(index), inverted});
   return {};
@@ -64,7 +64,11 @@ static std::string parseWord(std::string_view word,
 
 Result<BitOrder> BitOrder::parse(std::string_view text) {
   BitOrder order;
-  order.text = text;
+  if (text.size() > kMaxText)
+    return fail("expected a bit order of at most " + std::to_string(kMaxText) +
+                " characters, got " + std::to_string(text.size()));
+  for (char character : text)
+    order.text.push_back(character);
   for (size_t pos = 0; pos < text.size();) {
     if (text[pos] == ' ' || text[pos] == '|') {
       ++pos;

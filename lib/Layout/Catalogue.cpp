@@ -187,12 +187,24 @@ int wna16::zeroBits(const WeightSpec &spec) {
   return spec.layout->zeroBits ? spec.layout->zeroBits : spec.bits();
 }
 
-/// "k2 k3 .." of a block, for the "*" of a bit order.
-static std::string blockBits(int64_t length) {
-  std::string bits;
-  for (int bit = 2; (int64_t(1) << bit) < length; ++bit)
-    bits += (bits.empty() ? "k" : " k") + std::to_string(bit);
-  return bits;
+/// "k2 k3 .." of a block of at most 128, for the "*" of a bit order.
+static std::string_view blockBits(int64_t length) {
+  constexpr std::string_view kBits = "k2 k3 k4 k5 k6";
+  size_t count = 0;
+  while ((int64_t(4) << count) < length)
+    ++count;
+  return kBits.substr(0, count ? 3 * count - 1 : 0);
+}
+
+/// Parses `text` with its "*" replaced.
+static Result<BitOrder> parseBlocked(std::string_view text, size_t star,
+                                     std::string_view bits) {
+  char full[BitOrder::kMaxText];
+  size_t size = 0;
+  for (std::string_view piece :
+       {text.substr(0, star), bits, text.substr(star + 1)})
+    size += piece.copy(full + size, sizeof full - size);
+  return BitOrder::parse({full, size});
 }
 
 /// The order for gated weights where it differs and the weight is gated.
@@ -203,15 +215,14 @@ static std::string_view choose(const WeightSpec &spec, std::string_view plain,
 
 Result<BitOrder> wna16::codeOrder(const WeightSpec &spec) {
   const LayoutEntry &layout = *spec.layout;
-  std::string text;
+  std::string_view text;
   if (spec.code == CodeType::Dense)
-    text = layout.codeShape == CodeShape::Elements ? "K | N"
-                                                   : std::string(layout.codes8);
+    text = layout.codeShape == CodeShape::Elements ? "K | N" : layout.codes8;
   else
     text = spec.bits() == 4 ? choose(spec, layout.codes4, layout.gated4)
                             : layout.codes8;
-  if (size_t star = text.find('*'); star != std::string::npos)
-    text.replace(star, 1, blockBits(blockLength(spec)));
+  if (size_t star = text.find('*'); star != std::string_view::npos)
+    return parseBlocked(text, star, blockBits(blockLength(spec)));
   return BitOrder::parse(text);
 }
 

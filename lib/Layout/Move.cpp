@@ -62,7 +62,7 @@ static Failure resolveAddresses(const WeightSpec &spec, ExpertView &view) {
 Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
                                      const WeightBuffers &buffers,
                                      int64_t expert) {
-  Result<std::vector<StoredPart>> parts = storageOf(spec);
+  Result<PartShapes> parts = partShapesOf(spec);
   if (!parts)
     return parts.takeFailure();
   ExpertView view;
@@ -73,7 +73,7 @@ Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
   uint8_t **fields[kNumParts] = {&view.codeData,    &view.scaleData,
                                  &view.zeroData,    &view.groupIndex,
                                  &view.permutation, &view.globalScale};
-  for (const StoredPart &part : *parts) {
+  for (const PartShape &part : *parts) {
     uint8_t *data = buffers.get<uint8_t>(part.part);
     if (!data && part.elements())
       return fail("expected a buffer for " + std::string(name(part.part)));

@@ -28,7 +28,7 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
   spec = weight;
   if (spec.experts == 0 || spec.input == 0 || spec.rows() == 0) {
     // Nothing to read: no expert, row or input to be asked for.
-    Result<std::vector<StoredPart>> parts = storageOf(spec);
+    Result<PartShapes> parts = partShapesOf(spec);
     return parts ? ok() : parts.takeFailure();
   }
   Result<ExpertView> view = viewExpert(spec, data, 0);

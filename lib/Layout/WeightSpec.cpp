@@ -101,14 +101,18 @@ bool WeightSpec::operator==(const WeightSpec &o) const {
          halves == o.halves && output == o.output;
 }
 
-int64_t StoredPart::elements() const {
+template <typename Shape>
+static int64_t product(const Shape &shape) {
   int64_t count = 1;
   for (int64_t extent : shape)
     count *= extent;
   return count;
 }
 
+int64_t StoredPart::elements() const { return product(shape); }
 int64_t StoredPart::bytes() const { return elements() * sizeOf(type); }
+int64_t PartShape::elements() const { return product(shape); }
+int64_t PartShape::bytes() const { return elements() * sizeOf(type); }
 
 //===----------------------------------------------------------------------===//
 // storageOf
@@ -264,7 +268,7 @@ static Failure checkExtents(const WeightSpec &spec) {
   return ok();
 }
 
-static StoredPart codesPart(const WeightSpec &spec) {
+static PartShape codesPart(const WeightSpec &spec) {
   int64_t e = spec.experts, k = spec.input, r = spec.rows(), b = spec.bits();
   if (spec.code == CodeType::Dense)
     return {Part::Codes, spec.element, {e, r, k}};
@@ -294,8 +298,8 @@ static StoredPart codesPart(const WeightSpec &spec) {
 }
 
 /// A side tensor of elements of `type`; `p` elements share a 32-bit word.
-static StoredPart sidePart(const WeightSpec &spec, Part part, SideShape shape,
-                           ScalarType type, int64_t p) {
+static PartShape sidePart(const WeightSpec &spec, Part part, SideShape shape,
+                          ScalarType type, int64_t p) {
   int64_t e = spec.experts, g = spec.groups(), r = spec.rows();
   int64_t packed = (r + p - 1) / p;
   switch (shape) {
@@ -315,11 +319,11 @@ static StoredPart sidePart(const WeightSpec &spec, Part part, SideShape shape,
   return {part, type, {e, 0}};
 }
 
-Result<std::vector<StoredPart>> wna16::storageOf(const WeightSpec &spec) {
+Result<PartShapes> wna16::partShapesOf(const WeightSpec &spec) {
   for (auto check : {checkRanges, checkCapabilities, checkExtents})
     if (Failure bad = check(spec))
       return bad;
-  std::vector<StoredPart> parts{codesPart(spec)};
+  PartShapes parts{codesPart(spec)};
   if (spec.code == CodeType::Dense)
     return parts;
   const LayoutEntry &layout = *spec.layout;
@@ -339,5 +343,16 @@ Result<std::vector<StoredPart>> wna16::storageOf(const WeightSpec &spec) {
         {Part::Permutation, ScalarType::I32, {spec.experts, spec.input}});
   if (spec.scale == ScalarType::I16)
     parts.push_back({Part::GlobalScale, ScalarType::F32, {1}});
+  return parts;
+}
+
+Result<std::vector<StoredPart>> wna16::storageOf(const WeightSpec &spec) {
+  Result<PartShapes> shapes = partShapesOf(spec);
+  if (!shapes)
+    return shapes.takeFailure();
+  std::vector<StoredPart> parts;
+  for (const PartShape &part : *shapes)
+    parts.push_back(
+        {part.part, part.type, {part.shape.begin(), part.shape.end()}});
   return parts;
 }

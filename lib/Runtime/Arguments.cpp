@@ -217,35 +217,6 @@ void ArgumentReader::takeAbsent(const char *name, const char *when) {
 
 namespace {
 
-/// The storage of one weight, without allocated memory.
-struct StorageShapes {
-  struct PartShape {
-    bool present = false;
-    ScalarType type = ScalarType::F32;
-    int rank = 0;
-    int64_t shape[kMaxRank] = {};
-  };
-  wna16_weight weight = {};
-  WeightSpec spec;
-  PartShape parts[kNumParts];
-};
-
-/// The weights this thread met last. Deriving their shapes allocates, which a
-/// call must not: only the first call with a plan does.
-struct StorageCache {
-  StorageShapes entries[8];
-  size_t next = 0;
-
-  const StorageShapes *find(const wna16_weight &weight) const {
-    for (const StorageShapes &entry : entries)
-      if (entry.spec.layout &&
-          !std::memcmp(&entry.weight, &weight, sizeof weight))
-        return &entry;
-    return nullptr;
-  }
-};
-thread_local StorageCache storageCache;
-
 struct FieldRange {
   const char *field;
   int64_t wna16_weight::*member;
@@ -300,53 +271,36 @@ bool checkFields(const char *kernel, const char *name,
   return weight.group != 0;
 }
 
-/// Derives the storage of a weight into the cache; null, with a status, when
-/// there is none.
-const StorageShapes *addStorage(const char *kernel, const char *name,
-                                const wna16_weight &weight) {
+} // namespace
+
+/// Reads a weight of a plan and the shapes of its tensors.
+static bool readStorage(const char *kernel, const char *name,
+                        const wna16_weight &weight, WeightSpec &spec,
+                        PartShapes &parts) {
   if (!checkFields(kernel, name, weight))
-    return nullptr;
+    return false;
   const LayoutEntry *layout = findLayout(weight.layout);
   if (!layout) {
     setStatus(WNA16_INVALID_ARGUMENT,
               "%s: %s.layout %" PRId64 " is not in the catalogue", kernel, name,
               weight.layout);
-    return nullptr;
+    return false;
   }
-  WeightSpec spec = makeSpec(weight, layout);
-  Result<std::vector<StoredPart>> storage = storageOf(spec);
-  if (!storage) {
+  spec = makeSpec(weight, layout);
+  Result<PartShapes> found = partShapesOf(spec);
+  if (!found) {
     setStatus(WNA16_INVALID_ARGUMENT, "%s: %s: %s", kernel, name,
-              storage.message().c_str());
-    return nullptr;
+              found.message().c_str());
+    return false;
   }
-  StorageShapes &entry = storageCache.entries[storageCache.next];
-  storageCache.next = (storageCache.next + 1) % std::size(storageCache.entries);
-  entry = {};
-  entry.weight = weight;
-  entry.spec = spec;
-  for (const StoredPart &part : *storage) {
-    StorageShapes::PartShape &shape =
-        entry.parts[static_cast<size_t>(part.part)];
-    shape.present = true;
-    shape.type = part.type;
-    shape.rank = std::min<int>(part.shape.size(), kMaxRank);
-    std::copy_n(part.shape.begin(), shape.rank, shape.shape);
-  }
-  return &entry;
+  parts = *found;
+  return true;
 }
-
-} // namespace
 
 bool wna16::readWeight(const char *kernel, const char *name,
                        const wna16_weight &weight, WeightSpec &spec) {
-  const StorageShapes *storage = storageCache.find(weight);
-  if (!storage)
-    storage = addStorage(kernel, name, weight);
-  if (!storage)
-    return false;
-  spec = storage->spec;
-  return true;
+  PartShapes parts;
+  return readStorage(kernel, name, weight, spec, parts);
 }
 
 /// Bytes are bytes: compiled code does not tell signed from unsigned ones.
@@ -360,25 +314,26 @@ WeightBuffers ArgumentReader::takeWeight(const char *name,
                                          const wna16_weight &weight) {
   if (!isGood)
     return {};
-  const StorageShapes *storage = storageCache.find(weight);
-  if (!storage)
-    storage = addStorage(kernel, name, weight);
-  isGood = storage != nullptr;
+  WeightSpec spec;
+  PartShapes parts;
+  isGood = readStorage(kernel, name, weight, spec, parts);
+  const PartShape *part = parts.begin();
   WeightBuffers buffers;
   for (int i = 0; i < kNumParts && isGood; ++i) {
     char full[64];
     std::snprintf(full, sizeof full, "%s %s", name,
                   wna16::name(static_cast<Part>(i)).data());
-    const StorageShapes::PartShape &part = storage->parts[i];
-    if (!part.present) {
+    if (part == parts.end() || static_cast<int>(part->part) != i) {
       takeAbsent(full, "for this weight");
       continue;
     }
     // One matrix may come without its expert axis.
-    bool matrix = weight.experts == 1 && next->ndim == part.rank - 1;
-    buffers.part[i] =
-        take(full, storedAs(part.type), part.shape + matrix, part.rank - matrix)
-            .data;
+    const auto rank = static_cast<int>(part->shape.size());
+    const bool matrix = weight.experts == 1 && next->ndim == rank - 1;
+    buffers.part[i] = take(full, storedAs(part->type),
+                           part->shape.data() + matrix, rank - matrix)
+                          .data;
+    ++part;
   }
   return buffers;
 }

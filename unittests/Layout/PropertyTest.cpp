@@ -157,7 +157,6 @@ TEST(Padding, BlockSumsSkipIt) {
   randomize(source, random);
   Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
   ASSERT_EQ(moveAll(source, target), "");
-  AddressMap codes = *codeAddresses(source.spec);
   for (int64_t e = 0; e < 2; ++e)
     for (int64_t r = 0; r < 32; ++r)
       for (int64_t block = 0; block < 2; ++block) {

@@ -1,0 +1,214 @@
+//===- AllocationTest.cpp - A call allocates nothing ----------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts every allocation of the process, whichever thread and library makes
+// it: the sanitizers' hook where they are on, otherwise malloc and its family,
+// which an executable may replace.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestSupport.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+using namespace wna16;
+using namespace wna16test;
+
+static std::atomic<int64_t> allocations{0};
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" int __sanitizer_install_malloc_and_free_hooks(
+    void (*)(const volatile void *, size_t), void (*)(const volatile void *));
+
+static void countAllocation(const volatile void *, size_t) { ++allocations; }
+static void ignoreFree(const volatile void *) {}
+static const int kHooked =
+    __sanitizer_install_malloc_and_free_hooks(countAllocation, ignoreFree);
+#else
+extern "C" {
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size) {
+  ++allocations;
+  return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) {
+  ++allocations;
+  return __libc_calloc(count, size);
+}
+void *realloc(void *memory, size_t size) {
+  ++allocations;
+  return __libc_realloc(memory, size);
+}
+void *aligned_alloc(size_t alignment, size_t size) {
+  ++allocations;
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+  ++allocations;
+  *memory = __libc_memalign(alignment, size);
+  return *memory ? 0 : ENOMEM;
+}
+}
+static const int kHooked = 1;
+#endif
+
+namespace {
+
+/// Allocations of the second of two equal calls: the first one starts the
+/// threads.
+template <typename Call>
+int64_t allocationsOf(Call call) {
+  EXPECT_EQ(call(), WNA16_OK) << wna16_status_message();
+  const int64_t before = allocations;
+  const wna16_status status = call();
+  const int64_t made = allocations - before;
+  EXPECT_EQ(status, WNA16_OK) << wna16_status_message();
+  return made;
+}
+
+TEST(Allocation, IsCounted) {
+  // A preparation step allocates its index tables, within the library.
+  ASSERT_GT(kHooked, 0);
+  Random random(1);
+  TestWeight from = packedWeight(random, 1, 32, 1, 32);
+  TestWeight to = emptyWeight(from.plan);
+  std::vector<wna16_tensor> tensors;
+  for (TestWeight *weight : {&from, &to})
+    for (HostTensor &part : weight->parts)
+      tensors.push_back(part.view());
+  const wna16_convert_plan plan = {WNA16_ABI_VERSION, from.plan, to.plan, 0};
+  wna16_status_clear();
+  EXPECT_GT(allocationsOf([&] {
+              return wna16_cpu_convert(&plan, tensors.data(), tensors.size(),
+                                       nullptr, 0, nullptr);
+            }),
+            0);
+}
+
+TEST(Allocation, NoneInRoute) {
+  Random random(1);
+  wna16_route_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.experts = 64;
+  plan.top_k = 4;
+  plan.groups = 8;
+  plan.top_groups = 4;
+  plan.scaling = 1;
+  HostTensor logits = randomTensor(random, ScalarType::BF16, {33, 64});
+  HostTensor correction = randomTensor(random, ScalarType::F32, {64});
+  HostTensor weights(ScalarType::F32, {33, 4}), ids(ScalarType::I32, {33, 4});
+  const wna16_tensor tensors[] = {logits.view(), correction.view(),
+                                  weights.view(), ids.view()};
+  wna16_status_clear();
+  const int64_t bytes = wna16_cpu_route_workspace(&plan, 33);
+  Workspace workspace(bytes);
+  EXPECT_EQ(allocationsOf([&] {
+              return wna16_cpu_route(&plan, tensors, 4, workspace.data(), bytes,
+                                     nullptr);
+            }),
+            0);
+}
+
+/// Each weight that packedWeight makes, in each layout that can hold it.
+void forEachStoredForm(
+    const wna16_weight &source,
+    const std::function<void(const wna16_weight &, std::string_view)> &call) {
+  for (const LayoutEntry &layout : allLayouts()) {
+    wna16_weight target = source;
+    target.layout = layout.id;
+    if (layout.scaleType)
+      target.scale = static_cast<int64_t>(*layout.scaleType);
+    if (layout.needsZeros) {
+      target.code = static_cast<int64_t>(CodeType::U4);
+      target.zeros = static_cast<int64_t>(ZeroPoints::Plain);
+    }
+    if (layout.name == "trtllm")
+      target.code = static_cast<int64_t>(CodeType::S4);
+    if (layout.name != "dense")
+      call(target, layout.name);
+  }
+}
+
+TEST(Allocation, NoneInLinear) {
+  Random random(2);
+  TestWeight source = packedWeight(random, 1, 256, 1, 256);
+  forEachStoredForm(source.plan, [&](const wna16_weight &target,
+                                     std::string_view name) {
+    TestWeight weight = converted(source, target);
+    HostTensor x = randomTensor(random, ScalarType::BF16, {5, 256});
+    HostTensor y(ScalarType::F32, {5, 256});
+    const wna16_linear_plan plan = {WNA16_ABI_VERSION, target, 1};
+    std::vector<wna16_tensor> tensors = {x.view()};
+    for (HostTensor &part : weight.parts)
+      tensors.push_back(part.view());
+    tensors.push_back({});
+    tensors.push_back(y.view());
+    const int64_t bytes = wna16_cpu_linear_workspace(&plan, 5);
+    Workspace workspace(bytes);
+    EXPECT_EQ(allocationsOf([&] {
+                return wna16_cpu_linear(&plan, tensors.data(), tensors.size(),
+                                        workspace.data(), bytes, nullptr);
+              }),
+              0)
+        << name;
+  });
+}
+
+int64_t allocationsOfLayer(Layer &layer) {
+  HostTensor y = layer.emptyOutput();
+  const std::vector<wna16_tensor> tensors = layer.tensors(y);
+  wna16_status_clear();
+  const int64_t bytes =
+      wna16_cpu_fused_experts_workspace(&layer.plan, layer.tokens());
+  Workspace workspace(bytes);
+  return allocationsOf([&] {
+    return wna16_cpu_fused_experts(&layer.plan, tensors.data(), tensors.size(),
+                                   workspace.data(), bytes, nullptr);
+  });
+}
+
+TEST(Allocation, NoneInFusedExperts) {
+  Random random(3);
+  const Layer source = packedLayer(random, 2, 256, 256, 3, 2, ScalarType::BF16);
+  forEachStoredForm(source.plan.w13,
+                    [&](const wna16_weight &w13, std::string_view name) {
+                      Layer layer = source;
+                      wna16_weight w2 = w13;
+                      w2.halves = 1;
+                      layer.w13 = converted(source.w13, layer.plan.w13 = w13);
+                      layer.w2 = converted(source.w2, layer.plan.w2 = w2);
+                      EXPECT_EQ(allocationsOfLayer(layer), 0) << name;
+                    });
+}
+
+TEST(Allocation, NoneInFusedExpertsOfActOrder) {
+  Random random(4);
+  WeightOptions options;
+  options.actOrder = true;
+  Layer layer =
+      packedLayer(random, 2, 128, 128, 3, 2, ScalarType::BF16, options);
+  EXPECT_EQ(allocationsOfLayer(layer), 0) << "by index";
+  for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+    wna16_weight sorted = weight->plan;
+    sorted.act_order = static_cast<int64_t>(ActOrder::Sorted);
+    *weight = converted(*weight, sorted);
+  }
+  layer.plan.w13 = layer.w13.plan;
+  layer.plan.w2 = layer.w2.plan;
+  EXPECT_EQ(allocationsOfLayer(layer), 0) << "sorted";
+}
+
+} // namespace
