@@ -22,7 +22,7 @@ def VerifyEncodings : Pass<"wna16-verify-encodings"> {
   }];
 }
 
-def SelectBackend : Pass<"wna16-select-backend"> {
+def SelectBackend : Pass<"wna16-select-backend", "::mlir::ModuleOp"> {
   let summary = "Choose a backend for each layer, and say why";
   let description = [{
     Sets `backend` on every `wna16.fused_experts`; a backend that is already
@@ -48,6 +48,7 @@ def SelectBackend : Pass<"wna16-select-backend"> {
            "file for the table of candidates ('-': standard output); JSON when "
            "it ends in .json">,
   ];
+  let dependentDialects = ["::wna16::WNA16Dialect"];
 }
 
 def MaterializeLayouts : Pass<"wna16-materialize-layouts"> {
@@ -75,7 +76,8 @@ def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
     parameters and returns the prepared weights, which `@forward` takes as
     arguments. The steps of a weight become one `wna16.convert`. Parameters that
     need no preparation become arguments of `@forward` itself. None of these
-    arguments is writable.
+    arguments is writable. An `ml_program.global` with an external value is a
+    parameter with the symbol's name; constants go where they are needed.
 
     ```mlir
     func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<..., #cpu_blocked>
@@ -129,7 +131,8 @@ def Disassemble : Pass<"wna16-disassemble", "::mlir::ModuleOp"> {
         roles ["source.codes", "source.scales", "target.codes", "target.scales"] -> ...
     ```
   }];
-  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
@@ -160,8 +163,8 @@ def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
     workspace and the stream. Allocations become views of the workspace, one
     after the other and aligned to 64 bytes; kernels get what is left. Beside
     `@forward` stands `@workspace_size`, which computes the bytes from the
-    dynamic extents that the allocations depend on (the tokens). Functions that
-    prepare weights keep their kernels without workspace.
+    dynamic extents that the allocations depend on (the tokens). Kernels that
+    prepare weights ask for no scratch.
 
     ```mlir
     %a = memref.alloc(%m) : memref<?x8xf32>
@@ -211,7 +214,8 @@ def EmitEntryPoints : Pass<"wna16-emit-entry-points", "::mlir::ModuleOp"> {
       ] } ] }
     ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect"];
 }
 
 #endif // WNA16_TRANSFORMS_PASSES_TD

@@ -1,5 +1,4 @@
-//===- Disassemble.cpp - Encoded tensors to parts, operations to kernels
-//----===//
+//===- Disassemble.cpp - Encoded tensors to parts, operations to kernels --===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -315,7 +314,7 @@ struct Disassemble : wna16::impl::DisassembleBase<Disassemble> {
     // A module without operations of the dialect needs no target.
     TargetAttr machine;
     WalkResult found = getOperation().walk([](Operation *op) {
-      return isa<WNA16Dialect>(op->getDialect()) &&
+      return isa_and_nonnull<WNA16Dialect>(op->getDialect()) &&
                      !isa<AssembleOp, DisassembleOp, ParameterOp, KernelPlanOp,
                           KernelRunOp>(op)
                  ? WalkResult::interrupt()

@@ -1,5 +1,4 @@
-//===- Disassembly.cpp - Encoded tensors as their parts
-//---------------------===//
+//===- Disassembly.cpp - Encoded tensors as their parts -------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -95,7 +94,9 @@ struct ConvertDim : OpConversionPattern<tensor::DimOp> {
     std::optional<int64_t> index = op.getConstantIndex();
     auto type = cast<RankedTensorType>(op.getSource().getType());
     if (!index || *index < 0 || *index >= type.getRank())
-      return rewriter.notifyMatchFailure(op, "expected a constant axis");
+      return op.emitOpError()
+             << "expected a constant axis of the encoded tensor, below "
+             << type.getRank();
     rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(
         op, type.getDimSize(*index));
     return success();

@@ -1,5 +1,4 @@
-//===- EmitEntryPoints.cpp - C functions on DLPack-style tensors
-//------------===//
+//===- EmitEntryPoints.cpp - C functions on DLPack-style tensors ----------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -99,9 +98,15 @@ public:
 
   void run() {
     std::string name = function.getName().str();
-    function.setName("wna16_impl_" + name);
-    function.setPrivate();
     MLIRContext *context = builder.getContext();
+    auto renamed = StringAttr::get(context, "wna16_impl_" + name);
+    // Functions of the module go on calling the one on memrefs.
+    LogicalResult replaced =
+        SymbolTable::replaceAllSymbolUses(function, renamed, module);
+    assert(succeeded(replaced) && "func.func hides no symbol uses");
+    (void)replaced;
+    function.setName(renamed);
+    function.setPrivate();
     Type pointer = LLVM::LLVMPointerType::get(context);
     Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
     auto entry = LLVM::LLVMFuncOp::create(
@@ -269,11 +274,8 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
           function->hasAttr(kExtentsAttrName) ||
           !llvm::all_of(tensorTypes(function), llvm::IsaPred<MemRefType>))
         continue;
-      if (function.getNumResults()) {
-        function.emitError() << "expected results as arguments; run "
-                                "wna16-results-to-outs before bufferization";
+      if (failed(check(function)))
         return signalPassFailure();
-      }
       functions.push_back(function);
       descriptions.push_back(describeFunction(function));
     }
@@ -286,6 +288,23 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
   }
 
 private:
+  static LogicalResult check(func::FuncOp function) {
+    if (function.getNumResults())
+      return function.emitError() << "expected results as arguments; run "
+                                     "wna16-results-to-outs before "
+                                     "bufferization";
+    for (auto [i, type] : llvm::enumerate(tensorTypes(function))) {
+      auto memref = cast<MemRefType>(type);
+      if (!memref.getLayout().isIdentity() ||
+          !getScalarType(memref.getElementType()))
+        return function.emitError()
+               << "expected argument " << i
+               << " with identity layout and elements of the runtime, got "
+               << type;
+    }
+    return success();
+  }
+
   void emitDescription(llvm::json::Object description) {
     std::string text;
     llvm::raw_string_ostream(text) << llvm::json::Value(std::move(description));

@@ -1,5 +1,4 @@
-//===- HoistPrepare.cpp - What depends on weights alone
-//---------------------===//
+//===- HoistPrepare.cpp - What depends on weights alone -------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,8 +12,10 @@
 #include "Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -242,22 +243,74 @@ private:
   llvm::MapVector<Value, std::string> boundary;
 };
 
+/// Globals whose value is elsewhere are parameters of that name.
+void replaceExternalGlobals(ModuleOp module) {
+  SmallVector<ml_program::GlobalOp> globals;
+  for (auto global : module.getOps<ml_program::GlobalOp>())
+    if (isa_and_nonnull<ml_program::ExternAttr>(global.getValueAttr()))
+      globals.push_back(global);
+  for (ml_program::GlobalOp global : globals) {
+    module.walk([&](ml_program::GlobalLoadConstOp load) {
+      auto type = dyn_cast<RankedTensorType>(load.getType());
+      if (load.getGlobalAttr() != FlatSymbolRefAttr::get(global) || !type ||
+          !type.hasStaticShape() || type.getEncoding())
+        return;
+      OpBuilder builder(load);
+      load.replaceAllUsesWith(ParameterOp::create(builder, load.getLoc(), type,
+                                                  global.getSymNameAttr(),
+                                                  /*concat=*/IntegerAttr())
+                                  .getResult());
+      load.erase();
+    });
+    if (global.isPrivate() && SymbolTable::symbolKnownUseEmpty(global, module))
+      global.erase();
+  }
+}
+
 struct HoistPrepare : wna16::impl::HoistPrepareBase<HoistPrepare> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    replaceExternalGlobals(module);
     SmallVector<func::FuncOp> functions;
     for (auto function : module.getOps<func::FuncOp>())
-      if (function.walk([](ParameterOp) { return WalkResult::interrupt(); })
-              .wasInterrupted())
+      if (hasWeights(function))
         functions.push_back(function);
     for (func::FuncOp function : functions) {
-      if (!SymbolTable::symbolKnownUseEmpty(function, module)) {
-        function.emitError() << "expected a function with wna16.parameter not "
-                                "to be called: its signature changes";
+      if (failed(check(function)))
         return signalPassFailure();
-      }
       Splitter(function).run();
     }
+  }
+
+private:
+  /// Whether a function names weights, or has them as constants.
+  static bool hasWeights(func::FuncOp function) {
+    return function
+        .walk([](Operation *op) {
+          bool constant = isa<AssembleOp>(op) &&
+                          llvm::all_of(op->getOperands(), [](Value part) {
+                            return matchPattern(part, m_Constant());
+                          });
+          return constant || isa<ParameterOp>(op) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  LogicalResult check(func::FuncOp function) {
+    ModuleOp module = getOperation();
+    if (!SymbolTable::symbolKnownUseEmpty(function, module))
+      return function.emitError() << "expected a function with weights not to "
+                                     "be called: its signature changes";
+    std::string prepare = companionName(function.getName(), "prepare");
+    if (Operation *taken = module.lookupSymbol(prepare)) {
+      InFlightDiagnostic error = function.emitError()
+                                 << "expected the name @" << prepare
+                                 << " to be free for its preparation";
+      error.attachNote(taken->getLoc()) << "it is taken here";
+      return error;
+    }
+    return success();
   }
 };
 

@@ -1,5 +1,4 @@
-//===- LowerToRuntime.cpp - Plans and runs as calls of the C runtime
-//--------===//
+//===- LowerToRuntime.cpp - Plans and runs as calls of the C runtime ------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -133,6 +132,14 @@ struct LowerToRuntime : wna16::impl::LowerToRuntimeBase<LowerToRuntime> {
       }
       plan.erase();
     }
+    WalkResult left = getOperation().walk([](Operation *op) {
+      if (!isa<KernelRunOp, KernelWorkspaceOp>(op))
+        return WalkResult::advance();
+      op->emitOpError() << "expected a plan of wna16.kernel_plan";
+      return WalkResult::interrupt();
+    });
+    if (left.wasInterrupted())
+      signalPassFailure();
   }
 };
 

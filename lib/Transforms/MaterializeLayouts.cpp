@@ -1,5 +1,4 @@
-//===- MaterializeLayouts.cpp - Insert the preparation steps
-//----------------===//
+//===- MaterializeLayouts.cpp - Insert the preparation steps --------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Pipelines.cpp - The passes in order
-//----------------------------------===//
+//===- Pipelines.cpp - The passes in order --------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

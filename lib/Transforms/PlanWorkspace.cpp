@@ -1,5 +1,4 @@
-//===- PlanWorkspace.cpp - Temporary buffers in one workspace
-//---------------===//
+//===- PlanWorkspace.cpp - Temporary buffers in one workspace -------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -70,8 +69,12 @@ public:
     auto type = cast<MemRefType>(buffer.getType());
     if (!type.isDynamicDim(axis))
       return constant(type.getDimSize(axis));
-    if (auto argument = dyn_cast<BlockArgument>(buffer))
-      return extent({argument.getArgNumber(), axis});
+    if (auto argument = dyn_cast<BlockArgument>(buffer)) {
+      Block *block = argument.getOwner();
+      bool ofFunction =
+          block->isEntryBlock() && isa<func::FuncOp>(block->getParentOp());
+      return ofFunction ? extent({argument.getArgNumber(), axis}) : Value();
+    }
     if (auto alloc = buffer.getDefiningOp<memref::AllocOp>())
       return rebuild(alloc.getDynamicSizes()[type.getDynamicDimIndex(axis)]);
     return {};
@@ -163,13 +166,16 @@ private:
     }
     Value scratch = sizes.constant(0);
     for (KernelRunOp run : runs) {
-      Value tokens = tokensOf(run, sizes);
-      if (!tokens)
-        return run.emitOpError() << "expected tokens that depend on the "
-                                    "extents of the function's arguments";
       auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
+      if (!plan)
+        return run.emitOpError() << "expected a plan of wna16.kernel_plan";
       if (!hasWorkspace(plan.getKind()))
         continue;
+      Value tokens = tokensOf(run, plan, sizes);
+      if (!tokens)
+        return run.emitOpError() << "expected memrefs with tokens that depend "
+                                    "on the extents of the function's "
+                                    "arguments";
       Value copy = sizes.rebuild(plan.getPlan());
       Value bytes =
           KernelWorkspaceOp::create(sizes.builder, loc, index, copy, tokens);
@@ -196,13 +202,16 @@ private:
   }
 
   /// Rows of the first operand; of one expert when batched.
-  static Value tokensOf(KernelRunOp run, SizeBuilder &sizes) {
+  static Value tokensOf(KernelRunOp run, KernelPlanOp plan,
+                        SizeBuilder &sizes) {
     if (run.getInputs().empty())
       return sizes.constant(0);
     Value first = run.getInputs().front();
-    auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
+    auto type = dyn_cast<MemRefType>(first.getType());
+    if (!type)
+      return {};
     int64_t axis = plan.getFields().get("batched") ? 1 : 0;
-    if (cast<MemRefType>(first.getType()).getRank() <= axis)
+    if (type.getRank() <= axis)
       return sizes.constant(0);
     return sizes.extentOf(first, axis);
   }
@@ -252,6 +261,9 @@ private:
       Value view =
           memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(),
                                  workspace, offset, alloc.getDynamicSizes());
+      for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+        if (isa<memref::DeallocOp>(user))
+          user->erase();
       alloc.replaceAllUsesWith(view);
       alloc.erase();
     }

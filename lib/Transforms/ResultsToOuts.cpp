@@ -1,5 +1,4 @@
-//===- ResultsToOuts.cpp - Tensor results as writable arguments
-//-------------===//
+//===- ResultsToOuts.cpp - Tensor results as writable arguments -----------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialect/WNA16/IR/WNA16.h"
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
 
@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -74,27 +75,49 @@ void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
 
 struct ResultsToOuts : wna16::impl::ResultsToOutsBase<ResultsToOuts> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (function.isExternal() || !function.isPublic())
-        continue;
-      if (!function.getBody().hasOneBlock()) {
-        function.emitError() << "expected a public function of one block; "
-                                "inline or structure its control flow";
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && function.isPublic() &&
+          llvm::any_of(function.getResultTypes(),
+                       llvm::IsaPred<RankedTensorType>))
+        functions.push_back(function);
+    for (func::FuncOp function : functions)
+      if (failed(check(function)))
         return signalPassFailure();
+    for (func::FuncOp function : functions)
+      rewrite(function);
+  }
+
+private:
+  LogicalResult check(func::FuncOp function) {
+    if (!function.getBody().hasOneBlock() ||
+        !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
+      return function.emitError() << "expected a public function of one block; "
+                                     "inline or structure its control flow";
+    if (!SymbolTable::symbolKnownUseEmpty(function, getOperation()))
+      return function.emitError()
+             << "expected a public function with tensor results not to be "
+                "called: its signature changes";
+    for (Type type : function.getResultTypes())
+      if (isEncoded(type))
+        return function.emitError()
+               << "expected wna16-disassemble before, got the result " << type;
+    return success();
+  }
+
+  static void rewrite(func::FuncOp function) {
+    auto terminator =
+        cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    llvm::BitVector dropped(function.getNumResults());
+    for (unsigned i = 0, e = function.getNumResults(); i < e; ++i)
+      if (isa<RankedTensorType>(function.getResultTypes()[i])) {
+        addOut(function, terminator, i);
+        dropped.set(i);
       }
-      auto terminator =
-          cast<func::ReturnOp>(function.getBody().front().getTerminator());
-      llvm::BitVector dropped(function.getNumResults());
-      for (unsigned i = 0, e = function.getNumResults(); i < e; ++i)
-        if (isa<RankedTensorType>(function.getResultTypes()[i])) {
-          addOut(function, terminator, i);
-          dropped.set(i);
-        }
-      terminator->eraseOperands(dropped);
-      LogicalResult erased = function.eraseResults(dropped);
-      assert(succeeded(erased) && "results of a func.func can be erased");
-      (void)erased;
-    }
+    terminator->eraseOperands(dropped);
+    LogicalResult erased = function.eraseResults(dropped);
+    assert(succeeded(erased) && "results of a func.func can be erased");
+    (void)erased;
   }
 };
 

@@ -1,5 +1,4 @@
-//===- RuntimeCalls.cpp - Building calls of the C ABI
-//-----------------------===//
+//===- RuntimeCalls.cpp - Building calls of the C ABI ---------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- SelectBackend.cpp - Choose a backend for each layer
-//------------------===//
+//===- SelectBackend.cpp - Choose a backend for each layer ----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -35,11 +34,12 @@ struct SelectBackend : wna16::impl::SelectBackendBase<SelectBackend> {
     if (!machine || !ruleSet)
       return signalPassFailure();
     std::vector<ExplainedLayer> explained;
-    WalkResult result = getOperation()->walk([&](FusedExpertsOp op) {
-      return select(op, machine, *ruleSet, explained) ? WalkResult::advance()
-                                                      : WalkResult::interrupt();
+    // A layer without a backend does not keep the others from being explained.
+    bool all = true;
+    getOperation()->walk([&](FusedExpertsOp op) {
+      all &= select(op, machine, *ruleSet, explained);
     });
-    if (failed(writeTable(explained, machine)) || result.wasInterrupted())
+    if (failed(writeTable(explained, machine)) || !all)
       return signalPassFailure();
     setSimpleOps();
   }
@@ -105,19 +105,27 @@ private:
       function = parent.getName().str();
     for (const Selection::Candidate &candidate : selection.candidates)
       for (const Rejection &rejection : candidate.rejections)
-        remark::missed(op.getLoc(),
-                       remark::RemarkOpts::name(rejection.constraint)
-                           .category("wna16.backend")
-                           .subCategory(candidate.backend->name())
-                           .function(function))
-            << remark::reason("{0}", rejection.reason)
-            << remark::suggest("{0}", rejection.remedy);
+        remarkRejection(op, function, candidate.backend->name(), rejection);
     if (selection.chosen)
       remark::passed(op.getLoc(), remark::RemarkOpts::name("chosen")
                                       .category("wna16.backend")
                                       .subCategory(selection.chosen->name())
                                       .function(function))
-          << selection.chosen->summary();
+          << (selection.chosen->summary() +
+              (selection.message.empty() ? "" : "; ") + selection.message)
+                 .str();
+  }
+
+  static void remarkRejection(FusedExpertsOp op, StringRef function,
+                              StringRef backend, const Rejection &rejection) {
+    auto missed = remark::missed(op.getLoc(),
+                                 remark::RemarkOpts::name(rejection.constraint)
+                                     .category("wna16.backend")
+                                     .subCategory(backend)
+                                     .function(function));
+    missed << remark::reason("{0}", rejection.reason);
+    if (!rejection.remedy.empty())
+      missed << remark::suggest("{0}", rejection.remedy);
   }
 
   /// The layer's name for people: its location, or its function.

@@ -1,5 +1,4 @@
-//===- Target.cpp - The target of a module
-//----------------------------------===//
+//===- Target.cpp - The target of a module --------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- VerifyEncodings.cpp - Who may carry encoded tensors
-//------------------===//
+//===- VerifyEncodings.cpp - Who may carry encoded tensors ----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,10 +10,10 @@
 #include "Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 namespace wna16 {
 #define GEN_PASS_DEF_VERIFYENCODINGS
@@ -30,8 +29,9 @@ namespace {
 /// The list of the dialect's documentation.
 bool respectsEncodings(Operation *op) {
   return isa<func::FuncOp, func::CallOp, func::ReturnOp, arith::SelectOp,
-             tensor::EmptyOp, tensor::DimOp, BranchOpInterface>(op) ||
-         isa<WNA16Dialect, scf::SCFDialect>(op->getDialect());
+             tensor::EmptyOp, tensor::DimOp, cf::BranchOp, cf::CondBranchOp>(
+             op) ||
+         isa_and_nonnull<WNA16Dialect, scf::SCFDialect>(op->getDialect());
 }
 
 /// The first encoded type among operands and results; null without one.
@@ -49,7 +49,7 @@ struct VerifyEncodings : wna16::impl::VerifyEncodingsBase<VerifyEncodings> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) {
       Type encoded = findEncoded(op);
-      if (!encoded || !op->getDialect() || respectsEncodings(op))
+      if (!encoded || respectsEncodings(op))
         return WalkResult::advance();
       op->emitError() << "'" << op->getName()
                       << "' does not respect encodings, got " << encoded
