@@ -34,12 +34,13 @@ struct ExpertRange {
 /// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
 /// implied zero only when the source's zero is that implied one); zero-point
 /// conventions; scale type (rounded to nearest even once; I16 folds the scales
-/// and produces GlobalScale); act-order Index -> Sorted.
+/// and produces GlobalScale) and factor (`scaleFactor` of the code type); act-order Index -> Sorted.
 Failure checkMove(const WeightSpec &source, const WeightSpec &target);
 
 /// Brings experts `range` of `from` into `to`, every byte of the target's parts
 /// written. Returns a failure when the data forbid it (a group index out of
-/// range, groups of unequal size to be sorted, ...), naming the expert.
+/// range, groups of unequal size to be sorted, a scale that overflows, ...),
+/// naming the expert.
 Failure moveWeight(const WeightSpec &source, const WeightBuffers &from,
                    const WeightSpec &target, const WeightBuffers &to,
                    ExpertRange range);
@@ -85,11 +86,14 @@ private:
   };
 
   float valueOf(uint32_t code, int zero) const;
+  void decodeGroup(const uint8_t *data, int64_t base, int64_t first,
+                   int64_t last, int zero, float scale, float *out) const;
 
   WeightSpec spec;
   Stored codes, scales, zeros;
+  bool paired = false;                 ///< inputs 2i and 2i + 1 share a byte
   const uint8_t *groupIndex = nullptr; ///< i32, not aligned
-  float globalScale = 1.0f;
+  float scaleUnit = 1.0f; ///< of stored scales
 };
 
 /// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)

@@ -90,7 +90,8 @@ typedef wna16_status (*wna16_kernel)(const void *plan,
 typedef int64_t (*wna16_workspace)(const void *plan, int64_t tokens);
 
 /* What compiled entry points call before anything else. `signature` is n and
- * then for each of n tensors its ScalarType, rank and extents (-1: any).
+ * then for each of n tensors its ScalarType, rank (at most 8) and extents (-1:
+ * any).
  * Clears the thread's status, then checks. */
 WNA16_EXPORT wna16_status wna16_check_arguments(const int64_t *signature,
                                                 const wna16_tensor *tensors,

@@ -23,6 +23,14 @@ int64_t RowDecoder::tableBytes(const WeightSpec &spec) {
   return 8 * (spec.input + spec.groups() * 2 + spec.rows() * 3);
 }
 
+/// Whether each even input and the next one share a byte, low half first.
+static bool arePaired(const int64_t *offsets, int64_t count) {
+  for (int64_t k = 0; k + 1 < count; k += 2)
+    if (offsets[k] % 2 != 0 || offsets[k + 1] != offsets[k] + 1)
+      return false;
+  return true;
+}
+
 Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
                          void *table) {
   spec = weight;
@@ -35,9 +43,7 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
   if (!view)
     return view.takeFailure();
   groupIndex = view->groupIndex;
-  globalScale = view->globalScale
-                    ? loadFloat(ScalarType::F32, view->globalScale, 0)
-                    : 1.0f;
+  scaleUnit = view->scaleUnit();
   auto *next = static_cast<int64_t *>(table);
   // Fills the two tables of a part: by input or group, then by row.
   auto store = [&](Stored &stored, const uint8_t *bytes, const AddressMap &map,
@@ -52,6 +58,9 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
   codes = scales = zeros = {};
   store(codes, view->codeData, view->codes, view->codes.size(), spec.bits(),
         false);
+  paired = spec.bits() == 4 && arePaired(codes.inner, spec.input) &&
+           std::all_of(codes.row, codes.row + spec.rows(),
+                       [](int64_t offset) { return offset % 2 == 0; });
   if (view->scaleData)
     store(scales, view->scaleData, view->scales, view->scales.size(),
           static_cast<int>(8 * sizeOf(spec.scale)), true);
@@ -64,6 +73,32 @@ Failure RowDecoder::init(const WeightSpec &weight, const WeightBuffers &data,
 float RowDecoder::valueOf(uint32_t code, int zero) const {
   return static_cast<float>(
       static_cast<int>(toUnsigned(spec.code, code, zero)) - zero);
+}
+
+/// Inputs [first, last), which share a scale and a zero point.
+void RowDecoder::decodeGroup(const uint8_t *data, int64_t base, int64_t first,
+                             int64_t last, int zero, float scale,
+                             float *out) const {
+  int bits = spec.bits();
+  if (last - first < (1 << bits)) {
+    for (int64_t k = first; k < last; ++k)
+      out[k] =
+          valueOf(loadCode(data, bits, base + codes.inner[k]), zero) * scale;
+    return;
+  }
+  // Long groups look each code's value up.
+  float values[256];
+  for (int code = 0; code < 1 << bits; ++code)
+    values[code] = valueOf(static_cast<uint32_t>(code), zero) * scale;
+  int64_t k = first;
+  if (paired && first % 2 == 0)
+    for (; k + 1 < last; k += 2) {
+      uint8_t pair = data[(base + codes.inner[k]) >> 1];
+      out[k] = values[pair & 15];
+      out[k + 1] = values[pair >> 4];
+    }
+  for (; k < last; ++k)
+    out[k] = values[loadCode(data, bits, base + codes.inner[k])];
 }
 
 void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
@@ -80,7 +115,7 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
   const uint8_t *scaleData = scales.data + expert * scales.expertBytes;
   auto scaleOf = [&](int64_t g) {
     return loadScale(spec.scale, scaleData, scales.inner[g] + scales.row[row],
-                     globalScale);
+                     scaleUnit);
   };
   auto zeroOf = [&](int64_t g) {
     if (!zeros.data)
@@ -101,15 +136,10 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
     }
     return;
   }
-  int64_t size = spec.group < 0 ? spec.input : spec.group;
-  for (int64_t g = 0, first = 0; first < spec.input; ++g, first += size) {
-    float scale = scaleOf(g);
-    int zero = zeroOf(g);
-    int64_t last = std::min(first + size, spec.input);
-    for (int64_t k = first; k < last; ++k)
-      out[k] =
-          valueOf(loadCode(data, bits, base + codes.inner[k]), zero) * scale;
-  }
+  int64_t size = groupSize(spec);
+  for (int64_t g = 0, first = 0; first < spec.input; ++g, first += size)
+    decodeGroup(data, base, first, std::min(first + size, spec.input),
+                zeroOf(g), scaleOf(g), out);
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,21 +237,21 @@ static Failure quantizeGroup(const ExpertView &view, int64_t expert, int64_t r,
   int bits = spec.bits(), most = (1 << bits) - 1;
   auto [exact, zero] =
       rangeOf(values, count, spec.zeros == ZeroPoints::None, bits);
-  float scale = roundTo(spec.scale, exact);
+  float factor = scaleFactor(spec.code);
+  float stored = roundTo(spec.scale, exact * factor), scale = stored / factor;
   bool finite = std::all_of(values, values + count,
                             [](float value) { return std::isfinite(value); });
   if (!finite || !(scale > 0) || !std::isfinite(scale))
-    return fail("expected finite values and a scale that " +
-                std::string(name(spec.scale)) + " can hold, got scale " +
-                std::to_string(exact) + " for expert " +
+    return fail("expected finite values and " + scaleRule(spec) +
+                ", got scale " + std::to_string(exact) + " for expert " +
                 std::to_string(expert) + ", row " + std::to_string(r));
   storeFloat(spec.scale, view.scaleData,
-             view.scales.group(g) + view.scales.row(r), scale);
+             view.scales.group(g) + view.scales.row(r), stored);
   if (view.zeroData) {
-    int stored = spec.zeros == ZeroPoints::MinusOne ? zero - 1 : zero;
+    int storedZero = spec.zeros == ZeroPoints::MinusOne ? zero - 1 : zero;
     storeCode(view.zeroData, zeroBits(spec),
               view.zeros.group(g) + view.zeros.row(r),
-              static_cast<uint32_t>(stored & most));
+              static_cast<uint32_t>(storedZero & most));
   }
   for (int64_t i = 0; i < count; ++i) {
     float steps = std::nearbyint(values[i] / scale) + static_cast<float>(zero);

@@ -390,13 +390,21 @@ bool wna16::checkIndices(const char *kernel, const char *name,
 
 wna16_status wna16_check_arguments(const int64_t *signature,
                                    const wna16_tensor *tensors, int64_t count) {
+  constexpr const char *kCheck = "arguments";
   wna16_status_clear();
+  if (!signature)
+    return setStatus(WNA16_INVALID_ARGUMENT, "%s: the signature is missing",
+                     kCheck);
   const int64_t expected = signature[0];
-  ArgumentReader reader("arguments", tensors, count, expected);
+  ArgumentReader reader(kCheck, tensors, count, expected);
   const int64_t *entry = signature + 1;
   for (int64_t i = 0; i < expected && reader.good(); ++i) {
     char name[32];
     std::snprintf(name, sizeof name, "argument %" PRId64, i);
+    if (!checkRange(kCheck, "a signature's type", entry[0], 0,
+                    kNumScalarTypes - 1) ||
+        !checkRange(kCheck, "a signature's rank", entry[1], 0, kMaxRank))
+      break;
     reader.take(name, typeSet(static_cast<ScalarType>(entry[0])), entry + 2,
                 static_cast<int>(entry[1]));
     entry += 2 + entry[1];

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 using namespace wna16test;
 
@@ -27,7 +28,7 @@ TEST(Determinism, B80_ThreadsAndRuns) {
   for (int32_t threads : {1, 2, 7}) {
     wna16_set_num_threads(threads);
     EXPECT_EQ(wna16_get_num_threads(), threads);
-    for (int run = 0; run < (threads == 7 ? 10 : 2); ++run)
+    for (int run = 0; run < 10; ++run)
       EXPECT_TRUE(first.sameBytes(layer.output())) << threads << " threads";
   }
   wna16_set_num_threads(0);
@@ -60,6 +61,60 @@ TEST(Determinism, TokensDoNotSeeEachOther) {
     EXPECT_EQ(std::memcmp(alone.data(), all.as<float>() + t * 96, 96 * 4), 0)
         << "token " << t;
   }
+}
+
+TEST(Determinism, TokensInAnotherOrder) {
+  Random random(83);
+  const int64_t tokens = 33, hidden = 96, topK = 3;
+  Layer layer = packedLayer(random, 6, hidden, 64, tokens, topK);
+  HostTensor expected = layer.output();
+  std::vector<int64_t> from(tokens);
+  std::iota(from.begin(), from.end(), 0);
+  std::shuffle(from.begin(), from.end(), random);
+  Layer shuffled = layer;
+  for (int64_t t = 0; t < tokens; ++t) {
+    Layer one = single(layer, from[t]);
+    std::copy_n(one.x.as<float>(), hidden, shuffled.x.as<float>() + t * hidden);
+    std::copy_n(one.weights.as<float>(), topK,
+                shuffled.weights.as<float>() + t * topK);
+    std::copy_n(one.ids.as<int32_t>(), topK,
+                shuffled.ids.as<int32_t>() + t * topK);
+  }
+  HostTensor y = shuffled.output();
+  for (int64_t t = 0; t < tokens; ++t)
+    EXPECT_EQ(std::memcmp(y.as<float>() + t * hidden,
+                          expected.as<float>() + from[t] * hidden, hidden * 4),
+              0)
+        << "token " << from[t] << " at " << t;
+}
+
+/// Asks for a workspace with `asked` threads and calls with `used`.
+wna16_status callWithThreads(Layer &layer, int32_t asked, int32_t used) {
+  HostTensor y = layer.emptyOutput();
+  std::vector<wna16_tensor> tensors = layer.tensors(y);
+  wna16_status_clear();
+  wna16_set_num_threads(asked);
+  const int64_t bytes =
+      wna16_cpu_fused_experts_workspace(&layer.plan, layer.tokens());
+  Workspace workspace(bytes);
+  wna16_set_num_threads(used);
+  const wna16_status status =
+      wna16_cpu_fused_experts(&layer.plan, tensors.data(), tensors.size(),
+                              workspace.data(), bytes, nullptr);
+  wna16_set_num_threads(0);
+  if (status == WNA16_OK) {
+    EXPECT_LE(relativeError(y, layer.reference()), tolerance(y.type));
+  }
+  return status;
+}
+
+TEST(Determinism, ThreadsMayChangeAfterTheQuery) {
+  Random random(84);
+  Layer layer = packedLayer(random, 4, 64, 64, 5, 2);
+  EXPECT_EQ(callWithThreads(layer, 7, 1), WNA16_OK);
+  EXPECT_EQ(callWithThreads(layer, 1, 7), WNA16_WORKSPACE);
+  EXPECT_EQ(callWithThreads(layer, 2, 2), WNA16_OK);
+  wna16_status_clear();
 }
 
 TEST(Determinism, EveryLayoutGivesTheSameBits) {

@@ -87,6 +87,50 @@ TEST(Formats, B25_ActOrderSorted) {
   expectExact(layer);
 }
 
+TEST(Formats, OrdersOutOfRangeAreRefused) {
+  for (auto order : {wna16::ActOrder::Index, wna16::ActOrder::Sorted}) {
+    Random random(26);
+    WeightOptions options;
+    options.actOrder = true;
+    Layer layer =
+        packedLayer(random, 2, 64, 64, 4, 2, ScalarType::F32, options);
+    const bool sorted = order == wna16::ActOrder::Sorted;
+    wna16_weight target = layer.w2.plan;
+    target.act_order = static_cast<int64_t>(order);
+    layer.w2 = converted(layer.w2, target);
+    layer.plan.w2 = target;
+    const auto part =
+        sorted ? wna16::Part::Permutation : wna16::Part::GroupIndex;
+    for (int32_t index : {-1, sorted ? 64 : 2, INT32_MIN}) {
+      layer.w2.parts[static_cast<int>(part)].as<int32_t>()[64 + 3] = index;
+      HostTensor y = layer.emptyOutput();
+      EXPECT_EQ(layer.run(y), WNA16_OUT_OF_RANGE);
+      EXPECT_EQ(std::string(wna16_status_message()),
+                "fused_experts: expected values from 0 to " +
+                    std::to_string(sorted ? 63 : 1) + " in w2 " +
+                    std::string(name(part)) + " of expert 1, got " +
+                    std::to_string(index) + " at position 3");
+    }
+  }
+  wna16_status_clear();
+}
+
+TEST(Formats, FoldedScalesAreHonoured) {
+  Random random(27);
+  Layer layer = packedLayer(random, 3, 128, 128, 5, 2);
+  const std::vector<double> expected = layer.reference();
+  for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+    wna16_weight target = weight->plan;
+    target.scale = static_cast<int64_t>(ScalarType::I16);
+    *weight = converted(*weight, target);
+  }
+  layer.plan.w13 = layer.w13.plan;
+  layer.plan.w2 = layer.w2.plan;
+  // A folded scale is off by at most half a unit, of which the largest scale
+  // has thousands.
+  EXPECT_LE(relativeError(layer.output(), expected), 1e-3);
+}
+
 TEST(Formats, B55_PackedGateUpAndDenseDown) {
   for (ScalarType dense :
        {ScalarType::BF16, ScalarType::F16, ScalarType::F32}) {
@@ -295,6 +339,7 @@ TEST(Overflow, B76_ManyTokens) {
     HostTensor row(ScalarType::F32, {32});
     for (int64_t k = 0; k < 32; ++k)
       row.set(k, y.get(t * 32 + k));
+    // Row by row, relative to that row: one wrong row must not drown.
     ASSERT_LE(relativeError(row, {expected.begin() + t * 32,
                                   expected.begin() + (t + 1) * 32}),
               tolerance(ScalarType::F32))

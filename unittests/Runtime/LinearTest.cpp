@@ -1,4 +1,4 @@
-//===- LinearTest.cpp - Linear and the preparation steps ------------------===//
+//===- LinearTest.cpp - x times one weight --------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -57,30 +57,6 @@ TEST(Linear, DenseAndPackedInAllTypes) {
         expectLinear(denseWeight(random, 1, 100, 1, 8, in), in, out, bias);
         expectLinear(packedWeight(random, 1, 96, 1, 24), in, out, bias);
       }
-}
-
-TEST(Prepare, DequantizeGivesTheValues) {
-  Random random(3);
-  WeightOptions options;
-  options.zeros = true;
-  TestWeight weight = packedWeight(random, 3, 96, 2, 32, options);
-  wna16_weight dense = weight.plan;
-  dense.code = dense.zeros = 0;
-  dense.element = static_cast<int64_t>(ScalarType::F32);
-  dense.layout = layoutId("dense");
-  HostTensor values(ScalarType::F32, {3, 64, 96});
-  values.poison();
-  wna16_convert_plan plan = {WNA16_ABI_VERSION, weight.plan, dense, 0};
-  std::vector<wna16_tensor> tensors;
-  for (HostTensor &part : weight.parts)
-    tensors.push_back(part.view());
-  tensors.push_back(values.view());
-  wna16_status_clear();
-  ASSERT_EQ(wna16_cpu_dequantize(&plan, tensors.data(), tensors.size(), nullptr,
-                                 0, nullptr),
-            WNA16_OK)
-      << wna16_status_message();
-  EXPECT_LE(relativeError(values, weight.values), 1e-7);
 }
 
 } // namespace

@@ -120,4 +120,29 @@ TEST(Status, KernelNameCanBeAskedFor) {
   EXPECT_STREQ(wna16_cpu_fused_experts_kernel(&layer.plan, 3), "portable");
 }
 
+TEST(Status, SignaturesAreChecked) {
+  HostTensor tensor(ScalarType::F32, {2, 3});
+  const wna16_tensor view = tensor.view();
+  auto check = [&](std::vector<int64_t> signature, int64_t count) {
+    wna16_check_arguments(signature.data(), &view, count);
+    return std::string(wna16_status_message());
+  };
+  EXPECT_EQ(check({1, 2, 2, 2, -1}, 1), "");
+  EXPECT_EQ(check({1, 2, 2, 2, 4}, 1),
+            "arguments: expected argument 0 of shape [2, 4], got rank 2, [2, "
+            "3]");
+  EXPECT_EQ(check({1, 0, 2, 2, 3}, 1),
+            "arguments: expected argument 0 of type f16, got f32 (code 2, 32 "
+            "bits, 1 lanes)");
+  EXPECT_EQ(check({1, 10, 2, 2, 3}, 1),
+            "arguments: expected a signature's type from 0 to 9, got 10");
+  EXPECT_EQ(check({1, 2, 9, 2, 3}, 1),
+            "arguments: expected a signature's rank from 0 to 8, got 9");
+  EXPECT_EQ(check({1, 2, -1}, 1),
+            "arguments: expected a signature's rank from 0 to 8, got -1");
+  EXPECT_EQ(check({2, 2, 2, 2, 3}, 1), "arguments: expected 2 tensors, got 1");
+  EXPECT_EQ(wna16_check_arguments(nullptr, &view, 1), WNA16_INVALID_ARGUMENT);
+  wna16_status_clear();
+}
+
 } // namespace

@@ -246,17 +246,26 @@ static bool checkValues(const ExpertsPlan &plan,
                       -1, arguments.mapSize);
 }
 
-static bool checkBiasLayout(const ExpertsPlan &plan,
-                            const ExpertsArguments &arguments) {
-  if (!arguments.bias13.present && !arguments.bias2.present)
+/// Where the rows of a bias lie, if it is there.
+static bool readBiasOrder(const ExpertsPlan &plan, const char *name,
+                          const Tensor &bias, WeightSpec spec,
+                          AddressMap &order) {
+  if (!bias.present)
     return true;
-  const LayoutEntry *layout = findLayout(plan.fields.bias_layout);
-  if (layout && layout->bias == findLayout("dense")->bias)
+  if (!checkRange(kKernel, "bias_layout", plan.fields.bias_layout, 0,
+                  static_cast<int64_t>(allLayouts().size()) - 1))
+    return false;
+  spec.layout = findLayout(plan.fields.bias_layout);
+  Result<AddressMap> found = biasAddresses(spec);
+  if (found && found->size() == spec.rows()) {
+    order = *found;
     return true;
-  setStatus(WNA16_UNSUPPORTED,
-            "%s: expected biases in their natural order, got bias_layout %s; "
-            "use dense",
-            kKernel, layout ? layout->name.data() : "out of range");
+  }
+  setStatus(WNA16_INVALID_ARGUMENT,
+            "%s: expected %s of whole tiles in bias_layout %s, got %" PRId64
+            " rows; pad to %" PRId64,
+            kKernel, name, spec.layout->name.data(), spec.rows(),
+            found ? found->size() : 0);
   return false;
 }
 
@@ -299,7 +308,11 @@ wna16_status wna16_cpu_fused_experts(const void *plan,
   ExpertsArguments arguments;
   if (!readPlan(plan, experts) ||
       !readTensors(experts, tensors, count, arguments) ||
-      !checkBiasLayout(experts, arguments) || !checkValues(experts, arguments))
+      !readBiasOrder(experts, "bias13", arguments.bias13, experts.w13,
+                     arguments.order13) ||
+      !readBiasOrder(experts, "bias2", arguments.bias2, experts.w2,
+                     arguments.order2) ||
+      !checkValues(experts, arguments))
     return wna16_status_get();
   const ExpertsKernel &kernel = chooseKernel(experts, arguments.tokens);
   const int threads = threadCount();

@@ -11,6 +11,7 @@
 
 #include "../Arguments.h"
 #include "Activation.h"
+#include "Layout/Catalogue.h"
 
 namespace wna16 {
 
@@ -37,6 +38,7 @@ struct ExpertsArguments {
   int64_t mapSize = 0;
   Tensor x, weights, ids, bias13, bias2, expertMap, y;
   WeightBuffers w13, w2;
+  AddressMap order13, order2; ///< of the biases that are present
 
   /// The local expert of a slot; -1: nobody's here.
   int32_t expertOf(const ExpertsPlan &plan, int64_t token, int64_t slot) const;

@@ -243,10 +243,13 @@ void PortableExperts::forEachBlock(int64_t rows, Block block) const {
   }
 }
 
-static float biasAt(const Tensor &bias, int64_t index) {
+/// Bias of row `row` of an expert with `rows` rows; 0 without one.
+static float biasAt(const Tensor &bias, const AddressMap &order, int64_t rows,
+                    int64_t expert, int64_t row) {
   float value = 0;
   if (bias.present)
-    loadElements(bias.type, bias.data, index, 1, &value);
+    loadElements(bias.type, bias.data, expert * rows + order.row(row), 1,
+                 &value);
   return value;
 }
 
@@ -257,13 +260,14 @@ void PortableExperts::firstBlock(int64_t expert, int64_t row,
   const Activation activation = plan.activation();
   const bool gated = plan.isGated();
   float *gateRow = threadScratch(), *upRow = gateRow + input;
+  auto biasOf = [&](int64_t n) {
+    return biasAt(arguments.bias13, arguments.order13, plan.w13.rows(), expert,
+                  n);
+  };
   const int32_t *slots = buffers.order + buffers.begin[expert];
   const int32_t *last = buffers.order + buffers.begin[expert + 1];
   for (int64_t n = row; n < end; ++n) {
-    const int64_t biasRow = expert * plan.w13.rows() + n;
-    const float gateBias = biasAt(arguments.bias13, biasRow);
-    const float upBias =
-        gated ? biasAt(arguments.bias13, biasRow + width) : 0.0f;
+    const float gateBias = biasOf(n), upBias = gated ? biasOf(n + width) : 0;
     w13.decode(expert, n, gateRow);
     if (gated)
       w13.decode(expert, n + width, upRow);
@@ -309,7 +313,8 @@ void PortableExperts::secondBlock(int64_t expert, int64_t row,
   const int64_t width = plan.w2.input;
   float *weightRow = threadScratch();
   for (int64_t n = row; n < end; ++n) {
-    const float bias = biasAt(arguments.bias2, expert * plan.w2.output + n);
+    const float bias =
+        biasAt(arguments.bias2, arguments.order2, plan.w2.output, expert, n);
     w2.decode(expert, n, weightRow);
     for (int64_t i = buffers.begin[expert]; i < buffers.begin[expert + 1];
          ++i) {

@@ -1,0 +1,216 @@
+//===- PrepareTest.cpp - The preparation steps ----------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestSupport.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace wna16;
+using namespace wna16test;
+
+namespace {
+
+wna16_weight densePlan(const wna16_weight &weight, ScalarType type) {
+  wna16_weight dense = weight;
+  dense.code = dense.zeros = dense.act_order = 0;
+  dense.element = static_cast<int64_t>(type);
+  dense.layout = layoutId("dense");
+  return dense;
+}
+
+wna16_status dequantized(TestWeight weight, ScalarType type, bool scaleFirst,
+                         HostTensor &values) {
+  const wna16_weight &plan = weight.plan;
+  values =
+      HostTensor(type, {plan.experts, plan.halves * plan.output, plan.input});
+  values.poison();
+  const wna16_convert_plan convert = {WNA16_ABI_VERSION, plan,
+                                      densePlan(plan, type), scaleFirst};
+  std::vector<wna16_tensor> tensors;
+  for (HostTensor &part : weight.parts)
+    tensors.push_back(part.view());
+  tensors.push_back(values.view());
+  wna16_status_clear();
+  return wna16_cpu_dequantize(&convert, tensors.data(), tensors.size(), nullptr,
+                              0, nullptr);
+}
+
+wna16_status quantized(HostTensor values, TestWeight &weight) {
+  const wna16_convert_plan convert = {
+      WNA16_ABI_VERSION, densePlan(weight.plan, values.type), weight.plan, 0};
+  std::vector<wna16_tensor> tensors = {values.view()};
+  for (HostTensor &part : weight.parts) {
+    part.poison();
+    tensors.push_back(part.view());
+  }
+  wna16_status_clear();
+  return wna16_cpu_quantize(&convert, tensors.data(), tensors.size(), nullptr,
+                            0, nullptr);
+}
+
+TEST(Prepare, DequantizeGivesTheValues) {
+  Random random(3);
+  WeightOptions options;
+  options.zeros = true;
+  TestWeight weight = packedWeight(random, 3, 96, 2, 32, options);
+  HostTensor values;
+  ASSERT_EQ(dequantized(weight, ScalarType::F32, false, values), WNA16_OK)
+      << wna16_status_message();
+  EXPECT_LE(relativeError(values, weight.values), 1e-7);
+}
+
+TEST(Prepare, DequantizeRoundsOnceOrScaleFirst) {
+  // An f16 scale does not fit bf16, so that the two orders differ.
+  Random random(4);
+  TestWeight weight = packedWeight(random, 2, 64, 1, 32);
+  HostTensor once, first;
+  ASSERT_EQ(dequantized(weight, ScalarType::BF16, false, once), WNA16_OK);
+  ASSERT_EQ(dequantized(weight, ScalarType::BF16, true, first), WNA16_OK);
+  EXPECT_FALSE(once.sameBytes(first));
+  for (int64_t i = 0; i < once.elements(); ++i) {
+    const double scale = weight.parts[1].get(i / 32);
+    const double steps = std::round(weight.values[i] / scale);
+    ASSERT_EQ(once.get(i), roundTo(ScalarType::BF16, steps * scale)) << i;
+    ASSERT_EQ(first.get(i), roundTo(ScalarType::BF16,
+                                    steps * roundTo(ScalarType::BF16, scale)))
+        << i;
+  }
+}
+
+TEST(Prepare, QuantizeStaysWithinHalfAStep) {
+  for (int bits : {4, 8})
+    for (bool zeros : {false, true}) {
+      Random random(5);
+      WeightOptions options;
+      options.bits = bits;
+      options.zeros = zeros;
+      TestWeight weight = packedWeight(random, 2, 80, 2, 16, options);
+      HostTensor dense = randomTensor(random, ScalarType::F32, {2, 32, 80});
+      ASSERT_EQ(quantized(dense, weight), WNA16_OK) << wna16_status_message();
+      HostTensor back;
+      ASSERT_EQ(dequantized(weight, ScalarType::F32, false, back), WNA16_OK);
+      for (int64_t i = 0; i < dense.elements(); ++i) {
+        // 80 inputs are three groups, the last one short.
+        const double step = weight.parts[1].get(i / 80 * 3 + i % 80 / 32);
+        // The rounded zero point and scale move the ends of the range.
+        ASSERT_LE(std::fabs(back.get(i) - dense.get(i)), step * 1.05)
+            << bits << " bits, element " << i;
+      }
+    }
+}
+
+TEST(Prepare, QuantizeRefusesWhatIsNotFinite) {
+  Random random(6);
+  TestWeight weight = packedWeight(random, 2, 32, 1, 16);
+  HostTensor dense = randomTensor(random, ScalarType::F32, {2, 16, 32});
+  dense.set(16 * 32 + 5, NAN);
+  EXPECT_EQ(quantized(dense, weight), WNA16_OUT_OF_RANGE);
+  EXPECT_NE(std::string(wna16_status_message()).find("expert 1, row 0"),
+            std::string::npos)
+      << wna16_status_message();
+  wna16_status_clear();
+}
+
+TEST(Prepare, IndicesOutOfRangeAreRefused) {
+  for (int32_t index : {-1, 2, INT32_MAX}) {
+    Random random(7);
+    WeightOptions options;
+    options.actOrder = true;
+    TestWeight weight = packedWeight(random, 2, 64, 1, 32, options);
+    weight.parts[static_cast<int>(Part::GroupIndex)].as<int32_t>()[64 + 7] =
+        index;
+    HostTensor values;
+    EXPECT_EQ(dequantized(weight, ScalarType::F32, false, values),
+              WNA16_OUT_OF_RANGE);
+    EXPECT_EQ(std::string(wna16_status_message()),
+              "dequantize: expected group indices of expert 1 in 0..1, got " +
+                  std::to_string(index) + " at input 7");
+  }
+  wna16_status_clear();
+}
+
+/// A bias in the order of a layout, for a weight of these extents.
+HostTensor convertedBias(HostTensor bias, const char *layout) {
+  wna16_weight source = {};
+  source.group = -1;
+  source.experts = bias.shape[0];
+  source.halves = bias.shape[1];
+  source.output = bias.shape[2];
+  source.input = 256;
+  source.code = static_cast<int64_t>(CodeType::U4B8);
+  source.layout = layoutId("compressed_tensors");
+  wna16_weight target = source;
+  target.layout = layoutId(layout);
+  HostTensor result(bias.type, bias.shape);
+  result.poison();
+  const wna16_tensor tensors[] = {bias.view(), result.view()};
+  const wna16_convert_plan plan = {WNA16_ABI_VERSION, source, target, 0};
+  wna16_status_clear();
+  EXPECT_EQ(wna16_cpu_convert_bias(&plan, tensors, 2, nullptr, 0, nullptr),
+            WNA16_OK)
+      << wna16_status_message();
+  return result;
+}
+
+TEST(Prepare, BiasOrders) {
+  HostTensor bias(ScalarType::F32, {2, 2, 64});
+  for (int64_t i = 0; i < bias.elements(); ++i)
+    bias.set(i, static_cast<double>(i));
+  HostTensor rows = convertedBias(bias, "interleaved");
+  HostTensor tiles = convertedBias(bias, "marlin");
+  for (int64_t e = 0; e < 2; ++e)
+    for (int64_t r = 0; r < 128; ++r) {
+      const int64_t i = e * 128 + r;
+      EXPECT_EQ(rows.get(e * 128 + r % 64 * 2 + r / 64), i);
+      // Address bits, lowest first: r0 r3 r4 r1 r2, then the rest.
+      const int64_t at = (r & 1) | (r >> 3 & 1) << 1 | (r >> 4 & 1) << 2 |
+                         (r >> 1 & 1) << 3 | (r >> 2 & 1) << 4 | r / 32 * 32;
+      EXPECT_EQ(tiles.get(e * 128 + at), i);
+    }
+}
+
+TEST(Biases, EveryOrderGivesTheSameBits) {
+  Random random(8);
+  Layer layer = packedLayer(random, 2, 64, 64, 3, 2);
+  layer.bias13 = randomTensor(random, ScalarType::F32, {2, 2, 64});
+  layer.bias2 = randomTensor(random, ScalarType::F32, {2, 64});
+  HostTensor expected = layer.output();
+  HostTensor bias2 = layer.bias2;
+  bias2.shape = {2, 1, 64};
+  for (const char *name : {"interleaved", "gptq", "marlin", "marlin_a8",
+                           "humming_mma", "humming_wgmma"}) {
+    Layer other = layer;
+    other.plan.bias_layout = layoutId(name);
+    other.bias13 = convertedBias(layer.bias13, name);
+    other.bias2 = convertedBias(bias2, name);
+    other.bias2.shape = {2, 64};
+    EXPECT_TRUE(expected.sameBytes(other.output())) << name;
+  }
+}
+
+TEST(Biases, OrdersThatDoNotFit) {
+  Random random(9);
+  Layer layer = packedLayer(random, 2, 80, 64, 3, 2);
+  layer.bias2 = randomTensor(random, ScalarType::F32, {2, 80});
+  HostTensor y = layer.emptyOutput();
+  layer.plan.bias_layout = layoutId("marlin");
+  EXPECT_EQ(layer.run(y), WNA16_INVALID_ARGUMENT);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected bias2 of whole tiles in bias_layout "
+               "marlin, got 80 rows; pad to 96");
+  layer.plan.bias_layout = 99;
+  EXPECT_EQ(layer.run(y), WNA16_INVALID_ARGUMENT);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected bias_layout from 0 to 12, got 99");
+  wna16_status_clear();
+}
+
+} // namespace
