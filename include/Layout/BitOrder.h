@@ -20,6 +20,7 @@
 #include "Layout/Result.h"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace wna16 {
@@ -41,15 +42,15 @@ public:
   };
 
   static constexpr size_t kMaxBits = 40;
-  static constexpr size_t kMaxText = 240;
   using Bits = InlineVector<Bit, kMaxBits>;
   using Rests = InlineVector<Axis, kNumAxes>;
 
   /// Parses the notation. Each axis lists its bits 0 .. n-1 once, in any order;
   /// a rest comes after all bits.
   static Result<BitOrder> parse(std::string_view text);
-  /// The notation, as parsed.
-  std::string_view str() const { return {text.data(), text.size()}; }
+  /// The notation in normal form: single spaces, "|" where it was parsed. The
+  /// catalogue's texts are in normal form.
+  std::string str() const;
 
   const Bits &bits() const { return low; }
   const Rests &rests() const { return rest; }
@@ -61,9 +62,9 @@ public:
   bool names(Axis axis) const;
 
 private:
-  InlineVector<char, kMaxText> text;
   Bits low;
   Rests rest;
+  uint64_t bars = 0; ///< bit i: "|" before word i; bits, then rests
 };
 
 } // namespace wna16

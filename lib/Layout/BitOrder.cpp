@@ -25,6 +25,25 @@ bool BitOrder::names(Axis axis) const {
          std::find(rest.begin(), rest.end(), axis) != rest.end();
 }
 
+std::string BitOrder::str() const {
+  std::string text;
+  for (size_t word = 0; word < low.size() + rest.size(); ++word) {
+    if (word)
+      text += bars >> word & 1 ? " | " : " ";
+    if (word >= low.size()) {
+      text += "KNSG"[static_cast<int>(rest[word - low.size()])];
+      continue;
+    }
+    Bit bit = low[word];
+    if (bit.axis == Axis::Half)
+      text += bit.inverted ? 'u' : 's';
+    else
+      text +=
+          kAxisNames[static_cast<int>(bit.axis)] + std::to_string(bit.index);
+  }
+  return text;
+}
+
 /// One word of the notation: "k12", "u", "N". Returns what is wrong with it.
 static std::string parseWord(std::string_view word, BitOrder::Bits &low,
                              BitOrder::Rests &rest) {
@@ -64,14 +83,11 @@ static std::string parseWord(std::string_view word, BitOrder::Bits &low,
 
 Result<BitOrder> BitOrder::parse(std::string_view text) {
   BitOrder order;
-  if (text.size() > kMaxText)
-    return fail("expected a bit order of at most " + std::to_string(kMaxText) +
-                " characters, got " + std::to_string(text.size()));
-  for (char character : text)
-    order.text.push_back(character);
   for (size_t pos = 0; pos < text.size();) {
+    size_t words = order.low.size() + order.rest.size();
     if (text[pos] == ' ' || text[pos] == '|') {
-      ++pos;
+      if (text[pos++] == '|' && words)
+        order.bars |= uint64_t(1) << words;
       continue;
     }
     size_t end = std::min(text.find_first_of(" |", pos), text.size());

@@ -199,7 +199,7 @@ static std::string_view blockBits(int64_t length) {
 /// Parses `text` with its "*" replaced.
 static Result<BitOrder> parseBlocked(std::string_view text, size_t star,
                                      std::string_view bits) {
-  char full[BitOrder::kMaxText];
+  char full[128];
   size_t size = 0;
   for (std::string_view piece :
        {text.substr(0, star), bits, text.substr(star + 1)})
