@@ -54,9 +54,16 @@ enum class CodeType : int64_t {
   U8B128 = 5, ///< 0..255, z = 128
   S8 = 6,     ///< two's complement -128..127, z = 0
   /// 4-bit code rewritten for fp8 activations: v >= z ? v - z : 15 - v; z is 8
-  /// or from the zero-point tensor.
+  /// or from the zero-point tensor. Its scales are stored times 512.
   U4FP8 = 7,
 };
+
+/// What scales are stored times, in their own type. Kernels put a code's bits
+/// into an e4m3 number, whose smallest is 1 / 512; a power of two, so that
+/// multiplying and dividing are exact.
+constexpr float scaleFactor(CodeType code) {
+  return code == CodeType::U4FP8 ? 512.0f : 1.0f;
+}
 
 /// What the zero-point tensor holds. The values are part of the runtime ABI.
 enum class ZeroPoints : int64_t {

@@ -45,14 +45,24 @@ inline void storeInt(void *data, int64_t index, int64_t value) {
   std::memcpy(static_cast<char *>(data) + 4 * index, &narrow, 4);
 }
 
-/// Scale `index`; folded ones count in units of `global`.
+/// Scale `index`, stored as a multiple of `unit`.
 inline float loadScale(ScalarType type, const void *data, int64_t index,
-                       float global) {
+                       float unit) {
   if (type != ScalarType::I16)
-    return loadFloat(type, data, index);
+    return loadFloat(type, data, index) * unit;
   int16_t folded;
   std::memcpy(&folded, static_cast<const char *>(data) + 2 * index, 2);
-  return static_cast<float>(folded) * global;
+  return static_cast<float>(folded) * unit;
+}
+
+/// What the scales of a weight have to be, for messages.
+inline std::string scaleRule(const WeightSpec &spec) {
+  std::string rule =
+      "a scale that " + std::string(name(spec.scale)) + " can hold";
+  if (scaleFactor(spec.code) != 1)
+    rule +=
+        " times " + std::to_string(static_cast<int>(scaleFactor(spec.code)));
+  return rule;
 }
 
 /// The zero point that a code type implies, as an unsigned code.
@@ -116,10 +126,16 @@ struct ExpertView {
   /// Writes zeros to codes, scales and zero points.
   void clear() const;
 
+  /// What stored scales count in.
+  float scaleUnit() const {
+    float unit = 1.0f / scaleFactor(spec->code);
+    return globalScale ? unit * loadFloat(ScalarType::F32, globalScale, 0)
+                       : unit;
+  }
+
   float scale(int64_t group, int64_t row) const {
-    return loadScale(
-        spec->scale, scaleData, scales.group(group) + scales.row(row),
-        globalScale ? loadFloat(ScalarType::F32, globalScale, 0) : 1.0f);
+    return loadScale(spec->scale, scaleData,
+                     scales.group(group) + scales.row(row), scaleUnit());
   }
 
   /// Zero point of a group of a row, as an unsigned code.

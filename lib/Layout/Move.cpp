@@ -194,7 +194,8 @@ public:
       return bad;
     // What is not written below is padding.
     to.clear();
-    moveScales(largestScale);
+    if (Failure bad = moveScales(largestScale))
+      return bad;
     moveZeros();
     moveCodes();
     if (target.layout->trailerBytes)
@@ -261,22 +262,38 @@ private:
           fn(g, r, group, row);
   }
 
-  void moveScales(float largest) {
+  Failure moveScales(float largest) {
     int64_t size = sizeOf(target.scale);
+    float factor = scaleFactor(target.code);
+    bool copies =
+        source.scale == target.scale && factor == scaleFactor(source.code);
+    Failure bad;
     forEachGroup([&](int64_t g, int64_t r, int64_t group, int64_t row) {
       int64_t at = to.scales.group(g) + to.scales.row(r);
-      int64_t old = from.scales.group(group) + from.scales.row(row);
-      if (source.scale == target.scale) {
+      if (copies) {
+        int64_t old = from.scales.group(group) + from.scales.row(row);
         std::copy_n(from.scaleData + old * size, size,
                     to.scaleData + at * size);
         return;
       }
-      float value = loadFloat(source.scale, from.scaleData, old);
+      float value = from.scale(group, row);
       if (target.scale == ScalarType::I16)
-        fold(value, largest, at);
-      else
-        storeFloat(target.scale, to.scaleData, at, value);
+        return fold(value, largest, at);
+      storeFloat(target.scale, to.scaleData, at, value * factor);
+      if (std::isfinite(value) && !bad &&
+          !std::isfinite(loadFloat(target.scale, to.scaleData, at)))
+        bad = overflow(value, group, row);
     });
+    return bad;
+  }
+
+  Failure overflow(float scale, int64_t group, int64_t row) const {
+    std::string remedy =
+        target.scale == ScalarType::F16 ? "; use scales of bf16" : "";
+    return fail("expected " + scaleRule(target) + ", got " +
+                std::to_string(scale) + " for expert " +
+                std::to_string(expert) + ", group " + std::to_string(group) +
+                ", row " + std::to_string(row) + remedy);
   }
 
   /// For int8 activations: every step in the scale's own type. What is no
@@ -400,7 +417,8 @@ static Result<float> largestScale(const WeightSpec &spec,
     return fail("expected a buffer for scales");
   float largest = 0;
   for (int64_t i = 0, e = scales.elements(); i < e; ++i)
-    largest = std::max(largest, loadFloat(spec.scale, data, i));
+    largest = std::max(largest,
+                       loadFloat(spec.scale, data, i) / scaleFactor(spec.code));
   if (scales.elements() && !(largest > 0 && std::isfinite(largest)))
     return fail("expected a positive, finite largest scale to fold, got " +
                 std::to_string(largest));

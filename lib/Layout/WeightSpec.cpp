@@ -188,6 +188,8 @@ static Failure checkCapabilities(const WeightSpec &spec) {
   if (!integerScale && !floatScale)
     return fail("expected scales of f16, bf16, f32 or i16, got " +
                 std::string(name(spec.scale)));
+  if (integerScale && spec.code == CodeType::U4FP8)
+    return fail("expected scales of f16, bf16 or f32 with code u4fp8, got i16");
   if (layout.scaleType && spec.scale != *layout.scaleType)
     return fail("expected scales of " + std::string(name(*layout.scaleType)) +
                 ", got " + std::string(name(spec.scale)) + in(spec));
