@@ -286,7 +286,8 @@ struct PlanWorkspace : wna16::impl::PlanWorkspaceBase<PlanWorkspace> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function.isPublic() && !function.isExternal())
+      if (function.isPublic() && !function.isExternal() &&
+          !function->hasAttr(kWorkspaceAttrName))
         functions.push_back(function);
     for (func::FuncOp function : functions) {
       Planner planner(function);
