@@ -1,0 +1,64 @@
+// RUN: wna16-opt %s -wna16-results-to-outs | FileCheck %s
+// Nothing is allocated or copied for a result that is computed in place.
+// RUN: wna16-opt %s -wna16-results-to-outs \
+// RUN:   -one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" \
+// RUN:   -canonicalize | FileCheck %s --check-prefix=MEMREF
+
+// CHECK-LABEL: func.func @in_place(
+// CHECK-SAME: %[[X:.*]]: tensor<?x8xf32> {wna16.name = "x"}, %{{.*}}: index, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
+// CHECK: %[[T:.*]] = bufferization.to_tensor %[[OUT]] restrict writable
+// CHECK: %[[Y:.*]] = linalg.exp ins(%[[X]] : tensor<?x8xf32>) outs(%[[T]] : tensor<?x8xf32>)
+// CHECK: bufferization.materialize_in_destination %[[Y]] in restrict writable %[[OUT]]
+// CHECK: return{{$}}
+// MEMREF-LABEL: func.func @in_place(
+// MEMREF-SAME: %[[X:.*]]: memref<?x8xf32> {wna16.name = "x"}, %{{.*}}: index, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
+// MEMREF-NEXT: linalg.exp ins(%[[X]] : memref<?x8xf32>) outs(%[[OUT]] : memref<?x8xf32>)
+// MEMREF-NEXT: return
+func.func @in_place(%x: tensor<?x8xf32> {wna16.name = "x"}, %m: index) -> (tensor<?x8xf32> {wna16.name = "out"}) {
+  %e = tensor.empty(%m) : tensor<?x8xf32>
+  %0 = linalg.exp ins(%x : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
+// Through the destinations of several operations.
+// MEMREF-LABEL: func.func @chain(
+// MEMREF-SAME: %[[X:.*]]: memref<8xf32>, %[[F:.*]]: f32, %[[OUT:.*]]: memref<8xf32> {wna16.output})
+// MEMREF-NEXT: linalg.fill ins(%[[F]] : f32) outs(%[[OUT]] : memref<8xf32>)
+// MEMREF-NEXT: linalg.exp ins(%[[X]] : memref<8xf32>) outs(%[[OUT]] : memref<8xf32>)
+// MEMREF-NEXT: return
+func.func @chain(%x: tensor<8xf32>, %f: f32) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = linalg.fill ins(%f : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %1 = linalg.exp ins(%x : tensor<8xf32>) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// What is not computed is copied; scalars are still returned.
+// CHECK-LABEL: func.func @copied(
+// CHECK-SAME: %[[X:.*]]: tensor<8xf32>, %[[A:.*]]: memref<8xf32> {wna16.output}, %[[B:.*]]: memref<8xf32> {wna16.output}) -> index
+// CHECK: materialize_in_destination %[[X]] in restrict writable %[[A]]
+// CHECK: materialize_in_destination %{{.*}} in restrict writable %[[B]]
+// CHECK: return %{{.*}} : index
+func.func @copied(%x: tensor<8xf32>) -> (tensor<8xf32>, index, tensor<8xf32>) {
+  %c = arith.constant 3 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %1 = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %x, %c, %1 : tensor<8xf32>, index, tensor<8xf32>
+}
+
+// CHECK: func.func private @hidden(%{{.*}}: tensor<8xf32>) -> tensor<8xf32>
+func.func private @hidden(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// CHECK: func.func private @external(tensor<8xf32>) -> tensor<8xf32>
+func.func private @external(tensor<8xf32>) -> tensor<8xf32>
+
+// CHECK-LABEL: func.func @blocks(
+func.func @blocks(%c: i1) {
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  cf.br ^bb2
+^bb2:
+  return
+}
