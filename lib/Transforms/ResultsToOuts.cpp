@@ -16,6 +16,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace wna16 {
@@ -28,20 +29,19 @@ using namespace wna16;
 
 namespace {
 
-/// The tensor.empty in which a value is computed: through the inits of
-/// destination-style operations, as long as nothing else uses them.
-tensor::EmptyOp findDestination(Value value) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (auto empty = dyn_cast<tensor::EmptyOp>(def))
-      return empty->hasOneUse() ? empty : tensor::EmptyOp();
-    auto style = dyn_cast<DestinationStyleOpInterface>(def);
-    if (!style)
-      return {};
-    value = style.getTiedOpOperand(cast<OpResult>(value))->get();
+/// The use of a tensor.empty in which a value is computed: through the inits of
+/// destination-style operations, as long as nothing else uses them. The empty
+/// tensor itself may have other uses, since CSE merges those of one type.
+OpOperand *findDestination(Value value) {
+  while (auto style = value.getDefiningOp<DestinationStyleOpInterface>()) {
+    OpOperand *init = style.getTiedOpOperand(cast<OpResult>(value));
+    value = init->get();
+    if (value.getDefiningOp<tensor::EmptyOp>())
+      return init;
     if (!value.hasOneUse())
-      return {};
+      return nullptr;
   }
-  return {};
+  return nullptr;
 }
 
 /// Adds a buffer argument for result `index` and computes the result in it.
@@ -59,14 +59,15 @@ void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
   assert(succeeded(inserted) && "the last position is always free");
   (void)inserted;
   Value buffer = function.getArgument(position);
-  if (tensor::EmptyOp empty = findDestination(value);
-      empty && empty.getType() == type) {
+  OpOperand *init = findDestination(value);
+  if (init && init->get().getType() == type) {
     OpBuilder start = OpBuilder::atBlockBegin(&function.getBody().front());
-    empty.replaceAllUsesWith(
-        bufferization::ToTensorOp::create(start, loc, type, buffer,
-                                          /*restrict=*/true, /*writable=*/true)
-            .getResult());
-    empty.erase();
+    Operation *empty = init->get().getDefiningOp();
+    init->set(bufferization::ToTensorOp::create(start, loc, type, buffer,
+                                                /*restrict=*/true,
+                                                /*writable=*/true));
+    if (isOpTriviallyDead(empty))
+      empty->erase();
   }
   bufferization::MaterializeInDestinationOp::create(
       builder, loc, /*result=*/Type(), value, buffer, /*restrict=*/true,

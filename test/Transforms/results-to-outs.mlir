@@ -33,6 +33,19 @@ func.func @chain(%x: tensor<8xf32>, %f: f32) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 
+// Equal empty tensors, as CSE leaves them, are two destinations.
+// MEMREF-LABEL: func.func @shared(
+// MEMREF-SAME: %[[X:.*]]: memref<8xf32>, %[[A:.*]]: memref<8xf32> {wna16.output}, %[[B:.*]]: memref<8xf32> {wna16.output})
+// MEMREF-NEXT: linalg.exp ins(%[[X]] : memref<8xf32>) outs(%[[A]] : memref<8xf32>)
+// MEMREF-NEXT: linalg.sqrt ins(%[[X]] : memref<8xf32>) outs(%[[B]] : memref<8xf32>)
+// MEMREF-NEXT: return
+func.func @shared(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %1 = linalg.sqrt ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
 // What is not computed is copied; scalars are still returned.
 // CHECK-LABEL: func.func @copied(
 // CHECK-SAME: %[[X:.*]]: tensor<8xf32>, %[[A:.*]]: memref<8xf32> {wna16.output}, %[[B:.*]]: memref<8xf32> {wna16.output}) -> index
