@@ -68,7 +68,7 @@ def WNA16_KernelRunOp : WNA16_Op<"kernel_run",
 
     ```mlir
     wna16.kernel_run %p ins(%x, %c : memref<?x64xf32>, memref<64x8xf32>)
-        outs(%y : memref<?x8xf32>) workspace(%ws : memref<?xi8>) stream(%s)
+        outs(%y : memref<?x8xf32>) workspace(%ws : memref<?xi8>) stream(%s : !llvm.ptr)
         roles ["x", "weight.codes", "y"]
     ```
   }];

@@ -121,6 +121,7 @@ def WNA16_PadOp : WNA16_MergingStepOp<"pad"> {
     - (C1) ranks, experts and halves are equal.
     - (C2) no extent shrinks.
     - (C3) the encodings are equal.
+    - (C4) the element types are equal.
 
     ```mlir
     %1 = wna16.pad %0 : tensor<2x128x2x96xf16, #gptq> to tensor<2x128x2x128xf16, #gptq>
@@ -148,6 +149,7 @@ def WNA16_RepackOp : WNA16_MergingStepOp<"repack"> {
     Constraints:
     - (C1) the shapes are equal.
     - (C2) the encodings differ in layout and scale type alone.
+    - (C3) the element types are equal.
 
     Canonicalisation: a repack of a repack is one repack; a repack to the same
     type is its operand.
@@ -185,6 +187,7 @@ def WNA16_SortGroupsOp : WNA16_StepOp<"sort_groups"> {
     Constraints:
     - (C1) the shapes are equal.
     - (C2) the encodings differ in act_order alone: `index` to `sorted`.
+    - (C3) the element types are equal.
 
     ```mlir
     %1 = wna16.sort_groups %0 : tensor<2x128x64xf16, #index> to tensor<2x128x64xf16, #sorted>
@@ -260,7 +263,8 @@ def WNA16_ConvertBiasOp : WNA16_Op<"convert_bias", [Pure]> {
   let summary = "pad a bias and bring it into a layout's order";
   let description = [{
     Constraints:
-    - (C1) ranks, element types, experts and halves are equal.
+    - (C1) both have rank 2 or 3, static extents, and equal element types,
+      experts and halves.
     - (C2) the output extent does not shrink.
 
     ```mlir

@@ -126,9 +126,11 @@ public:
   /// The weight whose outputs a bias type has.
   wna16_weight bias(StringRef field) {
     auto attr = fields.getAs<TypeAttr>(field);
-    if (!attr || !isBias(attr.getValue()))
+    auto type = attr && isBias(attr.getValue())
+                    ? cast<RankedTensorType>(attr.getValue())
+                    : RankedTensorType();
+    if (!type || type.getRank() < 1 || !type.hasStaticShape())
       return complain(field, "a bias type"), wna16_weight();
-    auto type = cast<RankedTensorType>(attr.getValue());
     WeightSpec spec;
     auto encoding = dyn_cast_or_null<BiasAttr>(type.getEncoding());
     spec.layout = encoding ? encoding.getLayout() : findLayout("dense");

@@ -217,16 +217,18 @@ static LogicalResult verifyRouting(FusedExpertsOp op) {
              << ", T, K], got ids " << ids << " and x " << x;
     return success();
   }
-  if (!op.getWeights() ||
-      !isTensor(ids, {x.getDimSize(0), ShapedType::kDynamic},
+  if (!op.getWeights())
+    return op.emitOpError() << "(C4) expected f32 weights beside the ids "
+                            << ids << ", or `batched`";
+  if (!isTensor(ids, {x.getDimSize(0), ShapedType::kDynamic},
                 builder.getI32Type()) ||
       ids.isDynamicDim(1) ||
       !isTensor(op.getWeights().getType(), ids.getShape(),
                 builder.getF32Type()))
     return op.emitOpError()
            << "(C4) expected f32 weights [M, k] and i32 ids [M,"
-              " k] with x's tokens and a static k, got ids "
-           << ids;
+              " k] with x's tokens and a static k, got "
+           << op.getWeights().getType() << " and " << ids << " for x " << x;
   if (op.getExpertMap() &&
       !isTensor(op.getExpertMap().getType(), {ShapedType::kDynamic},
                 builder.getI32Type()))

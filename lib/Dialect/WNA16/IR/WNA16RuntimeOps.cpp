@@ -65,9 +65,9 @@ LogicalResult KernelRunOp::verify() {
     if (isa<RankedTensorType>(output.getType()))
       tensors.push_back(output.getType());
   if (TypeRange(tensors) != getResultTypes())
-    return emitOpError() << "(C3) expected one result for each of "
-                         << tensors.size() << " tensor outs, got "
-                         << getNumResults();
+    return emitOpError() << "(C3) expected results of the types of the tensor "
+                            "outs ("
+                         << tensors << "), got (" << getResultTypes() << ")";
   return success();
 }
 

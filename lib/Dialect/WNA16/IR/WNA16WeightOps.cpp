@@ -46,9 +46,11 @@ LogicalResult ParameterOp::verify() {
   // The expert axis is not an axis of the file tensors; neither is the leading
   // 1 of what is not per expert.
   int64_t fileAxis = *getConcat();
-  int64_t leading =
-      getPattern().contains("{expert}") || type.getDimSize(0) == 1 ? 1 : 0;
-  if (fileAxis < 0 || fileAxis + leading >= type.getRank())
+  int64_t leading = 0;
+  if (type.getRank() > 0 &&
+      (getPattern().contains("{expert}") || type.getDimSize(0) == 1))
+    leading = 1;
+  if (fileAxis < 0 || fileAxis >= type.getRank() - leading)
     return emitOpError() << "(C2) expected concat to be one of "
                          << type.getRank() - leading << " axes, got "
                          << fileAxis;
@@ -184,6 +186,16 @@ static LogicalResult verifySameFields(Operation *op, PackedAttr source,
                            << ", got " << source << " and " << result;
 }
 
+static LogicalResult verifySameElement(Operation *op, RankedTensorType source,
+                                       RankedTensorType result,
+                                       StringRef label) {
+  if (source.getElementType() != result.getElementType())
+    return op->emitOpError()
+           << label << " expected one element type, got "
+           << source.getElementType() << " and " << result.getElementType();
+  return success();
+}
+
 static LogicalResult verifyMove(Operation *op, Type source, Type result,
                                 StringRef label) {
   if (Failure why = checkMove(*getWeightSpec(source), *getWeightSpec(result)))
@@ -216,8 +228,11 @@ LogicalResult PadOp::verify() {
   if (failed(verifyGrowth(*this, getSource().getType(), getResult().getType(),
                           /*shrinks=*/false)))
     return failure();
-  return verifySameFields(*this, packed(getSource()), packed(getResult()), {},
-                          "(C3)");
+  if (failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
+                              {}, "(C3)")))
+    return failure();
+  return verifySameElement(*this, getSource().getType(), getResult().getType(),
+                           "(C4)");
 }
 
 LogicalResult RegroupOp::verify() {
@@ -238,8 +253,11 @@ LogicalResult RepackOp::verify() {
   if (failed(
           verifySameShape(*this, getSource().getType(), getResult().getType())))
     return failure();
-  return verifySameFields(*this, packed(getSource()), packed(getResult()),
-                          free);
+  if (failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
+                              free)))
+    return failure();
+  return verifySameElement(*this, getSource().getType(), getResult().getType(),
+                           "(C3)");
 }
 
 LogicalResult RecodeOp::verify() {
@@ -266,7 +284,8 @@ LogicalResult SortGroupsOp::verify() {
       result.getActOrder() != ActOrder::Sorted)
     return emitOpError() << "(C2) expected act_order index to sorted, got "
                          << source << " and " << result;
-  return success();
+  return verifySameElement(*this, getSource().getType(), getResult().getType(),
+                           "(C3)");
 }
 
 LogicalResult ConvertOp::verify() {
@@ -293,12 +312,23 @@ OpFoldResult SortGroupsOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult ConvertOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult ConvertBiasOp::fold(FoldAdaptor) { return foldStep(*this); }
 
+/// Whether scales lose bits in the middle that one step would keep.
+static bool roundsBetween(PackedAttr source, PackedAttr middle,
+                          PackedAttr result) {
+  ScalarType scale = middle.getScale();
+  return scale != source.getScale() && scale != result.getScale() &&
+         scale != ScalarType::F32;
+}
+
 /// Two steps of one kind are one step.
 template <typename OpT>
 static LogicalResult mergeSteps(OpT op, PatternRewriter &rewriter) {
   auto first = op.getSource().template getDefiningOp<OpT>();
   if (!first)
     return rewriter.notifyMatchFailure(op, "no step of the same kind before");
+  if (roundsBetween(packed(first.getSource()), packed(first.getResult()),
+                    packed(op.getResult())))
+    return rewriter.notifyMatchFailure(op, "the first step rounds scales");
   if (checkMove(*getWeightSpec(first.getSource().getType()),
                 *getWeightSpec(op.getResult().getType())))
     return rewriter.notifyMatchFailure(op, "the two steps are not one move");
@@ -358,6 +388,11 @@ LogicalResult QuantizeOp::verify() {
 LogicalResult ConvertBiasOp::verify() {
   RankedTensorType source = getSource().getType(),
                    result = getResult().getType();
+  for (RankedTensorType type : {source, result})
+    if (type.getRank() < 2 || type.getRank() > 3 || !type.hasStaticShape())
+      return emitOpError() << "(C1) expected a bias of rank 2 or 3 with static "
+                              "extents, got "
+                           << type;
   if (source.getElementType() != result.getElementType() ||
       source.getRank() != result.getRank() ||
       source.getShape().drop_back() != result.getShape().drop_back())

@@ -1,0 +1,502 @@
+// One test for each constraint (Cn) of the operations on weights and of the
+// contact with the runtime.
+// RUN: wna16-opt %s -split-input-file -verify-diagnostics
+
+//===----------------------------------------------------------------------===//
+// parameter
+//===----------------------------------------------------------------------===//
+
+func.func @parameter_c1_missing() {
+  // expected-error @+1 {{(C1) expected concat exactly when the pattern has alternatives (2)}}
+  %0 = wna16.parameter "w.{expert}.{a,b}" : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @parameter_c1_surplus() {
+  // expected-error @+1 {{(C1) expected concat exactly when the pattern has alternatives (0)}}
+  %0 = wna16.parameter "w.{expert}.a" concat(1) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @parameter_c2() {
+  // expected-error @+1 {{(C2) expected concat to be one of 2 axes, got 2}}
+  %0 = wna16.parameter "w.{expert}.{a,b}" concat(2) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @parameter_c2_negative() {
+  // expected-error @+1 {{(C2) expected concat to be one of 2 axes, got -1}}
+  %0 = wna16.parameter "w.{expert}.{a,b}" concat(-1) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+// The greatest axis does not wrap around.
+func.func @parameter_c2_overflow() {
+  // expected-error @+1 {{(C2) expected concat to be one of 2 axes, got 9223372036854775807}}
+  %0 = wna16.parameter "w.{expert}.{a,b}" concat(9223372036854775807) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @parameter_c2_scalar() {
+  // expected-error @+1 {{(C2) expected concat to be one of 0 axes, got 0}}
+  %0 = wna16.parameter "{a,b}" concat(0) : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @parameter_c3() {
+  // expected-error @+1 {{(C3) expected a static shape, got 'tensor<?x256xf32>'}}
+  %0 = wna16.parameter "w" : tensor<?x256xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c4() {
+  // expected-error @+1 {{(C4) expected the joined extent (256) to be a multiple of the alternatives (3)}}
+  %0 = wna16.parameter "w.{expert}.{a,b,c}" concat(1) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// assemble, disassemble
+//===----------------------------------------------------------------------===//
+
+#gptq = #wna16.packed<u4b8, group = 128, layout = gptq>
+func.func @assemble_c1(%codes: tensor<8x32x256xi32>) {
+  // expected-error @+1 {{(C1) expected 2 parts for this encoding, got 1}}
+  %0 = wna16.assemble codes = %codes : tensor<8x32x256xi32>
+      -> tensor<8x256x2x128xbf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 128, layout = gptq>
+func.func @assemble_c2(%codes: tensor<8x32x256xi32>, %scales: tensor<8x2x128xf16>) {
+  // expected-error @+1 {{(C2) expected scales of type 'tensor<8x2x256xf16>', got 'tensor<8x2x128xf16>'}}
+  %0 = wna16.assemble codes = %codes, scales = %scales
+      : tensor<8x32x256xi32>, tensor<8x2x128xf16>
+      -> tensor<8x256x2x128xbf16, #gptq>
+  return
+}
+
+// -----
+
+func.func @assemble_plain(%codes: tensor<8x32x256xi32>) {
+  // expected-error @+1 {{expected an encoded result, got 'tensor<8x32x256xi32>'}}
+  %0 = "wna16.assemble"(%codes) : (tensor<8x32x256xi32>) -> tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @disassemble_plain(%w: tensor<8x32x256xi32>) {
+  // expected-error @+1 {{expected an encoded tensor, got 'tensor<8x32x256xi32>'}}
+  %0 = wna16.disassemble %w : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// pad
+//===----------------------------------------------------------------------===//
+
+func.func @pad_plain(%w: tensor<128x64xf16>) {
+  // expected-error @+1 {{operand #0 must be tensor with a packed encoding, but got 'tensor<128x64xf16>'}}
+  %0 = wna16.pad %w : tensor<128x64xf16> to tensor<128x64xf16>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @pad_c1(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C1) expected equal ranks, experts and halves, got [2, 128, 64] and [3, 128, 64]}}
+  %0 = wna16.pad %w : tensor<2x128x64xf16, #gptq> to tensor<3x128x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @pad_c2(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected no extent to shrink, got [2, 128, 64] and [2, 96, 64]}}
+  %0 = wna16.pad %w : tensor<2x128x64xf16, #gptq> to tensor<2x96x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#gptq64 = #wna16.packed<u4b8, group = 64, layout = gptq>
+func.func @pad_c3(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C3) expected encodings with one group, got #wna16.packed<u4b8, group = 32, layout = gptq> and #wna16.packed<u4b8, group = 64, layout = gptq>}}
+  %0 = wna16.pad %w : tensor<2x128x64xf16, #gptq> to tensor<2x256x64xf16, #gptq64>
+  return
+}
+
+// -----
+
+#channel = #wna16.packed<u4b8, group = -1, layout = gptq>
+func.func @pad_c4(%w: tensor<2x128x64xf16, #channel>) {
+  // expected-error @+1 {{(C4) expected one element type, got 'f16' and 'bf16'}}
+  %0 = wna16.pad %w : tensor<2x128x64xf16, #channel> to tensor<2x128x96xbf16, #channel>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// regroup
+//===----------------------------------------------------------------------===//
+
+#g128 = #wna16.packed<u4b8, group = 128, layout = gptq>
+#g64 = #wna16.packed<u4b8, group = 64, layout = gptq>
+func.func @regroup_c1(%w: tensor<2x128x64xf16, #g128>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [2, 128, 96]}}
+  %0 = wna16.regroup %w : tensor<2x128x64xf16, #g128> to tensor<2x128x96xf16, #g64>
+  return
+}
+
+// -----
+
+#g128 = #wna16.packed<u4b8, group = 128, layout = gptq>
+#g64 = #wna16.packed<u4b8, group = 64, layout = marlin>
+func.func @regroup_c2(%w: tensor<2x128x64xf16, #g128>) {
+  // expected-error @+1 {{(C2) expected encodings with one layout, got #wna16.packed<u4b8, group = 128, layout = gptq> and #wna16.packed<u4b8, group = 64, layout = marlin>}}
+  %0 = wna16.regroup %w : tensor<2x128x64xf16, #g128> to tensor<2x128x64xf16, #g64>
+  return
+}
+
+// -----
+
+#g32 = #wna16.packed<u4b8, group = 32, layout = gptq>
+#g64 = #wna16.packed<u4b8, group = 64, layout = gptq>
+func.func @regroup_c3(%w: tensor<2x128x64xf16, #g32>) {
+  // expected-error @+1 {{(C3) expected the new group (64) to divide the old one (32)}}
+  %0 = wna16.regroup %w : tensor<2x128x64xf16, #g32> to tensor<2x128x64xf16, #g64>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// repack
+//===----------------------------------------------------------------------===//
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#marlin = #wna16.packed<u4b8, group = 32, layout = marlin>
+func.func @repack_c1(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [2, 128, 128]}}
+  %0 = wna16.repack %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x128xf16, #marlin>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#marlin = #wna16.packed<u4b8, group = 64, layout = marlin>
+func.func @repack_c2(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected encodings with one group, got #wna16.packed<u4b8, group = 32, layout = gptq> and #wna16.packed<u4b8, group = 64, layout = marlin>}}
+  %0 = wna16.repack %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xf16, #marlin>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#marlin = #wna16.packed<u4b8, group = 32, layout = marlin>
+func.func @repack_c3(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C3) expected one element type, got 'f16' and 'bf16'}}
+  %0 = wna16.repack %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xbf16, #marlin>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// recode
+//===----------------------------------------------------------------------===//
+
+#u4b8 = #wna16.packed<u4b8, group = 32, layout = compressed_tensors>
+#s4 = #wna16.packed<s4, group = 32, layout = compressed_tensors>
+func.func @recode_c1(%w: tensor<2x128x64xf16, #u4b8>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [2, 64, 64]}}
+  %0 = wna16.recode %w : tensor<2x128x64xf16, #u4b8> to tensor<2x64x64xf16, #s4>
+  return
+}
+
+// -----
+
+#u4b8 = #wna16.packed<u4b8, group = 32, layout = compressed_tensors>
+#s4 = #wna16.packed<s4, group = 64, layout = compressed_tensors>
+func.func @recode_c2(%w: tensor<2x128x64xf16, #u4b8>) {
+  // expected-error @+1 {{(C2) expected encodings with one group, got #wna16.packed<u4b8, group = 32, layout = compressed_tensors> and #wna16.packed<s4, group = 64, layout = compressed_tensors>}}
+  %0 = wna16.recode %w : tensor<2x128x64xf16, #u4b8> to tensor<2x128x64xf16, #s4>
+  return
+}
+
+// -----
+
+#u4b8 = #wna16.packed<u4b8, group = 32, layout = compressed_tensors>
+#s8 = #wna16.packed<s8, group = 32, layout = compressed_tensors>
+func.func @recode_c3_width(%w: tensor<2x128x64xf16, #u4b8>) {
+  // expected-error @+1 {{(C3) expected codes of one width, got 4 and 8 bits}}
+  %0 = wna16.recode %w : tensor<2x128x64xf16, #u4b8> to tensor<2x128x64xf16, #s8>
+  return
+}
+
+// -----
+
+#u4 = #wna16.packed<u4, group = 32, layout = gptq, zeros = plain>
+#u4b8 = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @recode_c3_zeros(%w: tensor<2x128x64xf16, #u4>) {
+  // expected-error @+1 {{(C3) expected zero points to be kept, got zeros = plain and none}}
+  %0 = wna16.recode %w : tensor<2x128x64xf16, #u4> to tensor<2x128x64xf16, #u4b8>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// sort_groups
+//===----------------------------------------------------------------------===//
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+#sorted = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted>
+func.func @sort_groups_c1(%w: tensor<2x128x64xf16, #index>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [2, 128, 96]}}
+  %0 = wna16.sort_groups %w : tensor<2x128x64xf16, #index> to tensor<2x128x96xf16, #sorted>
+  return
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+#sorted = #wna16.packed<u4b8, group = 64, layout = gptq, act_order = sorted>
+func.func @sort_groups_c2_group(%w: tensor<2x128x64xf16, #index>) {
+  // expected-error @+1 {{(C2) expected encodings with one group, got #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index> and #wna16.packed<u4b8, group = 64, layout = gptq, act_order = sorted>}}
+  %0 = wna16.sort_groups %w : tensor<2x128x64xf16, #index> to tensor<2x128x64xf16, #sorted>
+  return
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+#sorted = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted>
+func.func @sort_groups_c2_order(%w: tensor<2x128x64xf16, #sorted>) {
+  // expected-error @+1 {{(C2) expected act_order index to sorted, got #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted> and #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>}}
+  %0 = wna16.sort_groups %w : tensor<2x128x64xf16, #sorted> to tensor<2x128x64xf16, #index>
+  return
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+#sorted = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted>
+func.func @sort_groups_c3(%w: tensor<2x128x64xf16, #index>) {
+  // expected-error @+1 {{(C3) expected one element type, got 'f16' and 'f32'}}
+  %0 = wna16.sort_groups %w : tensor<2x128x64xf16, #index> to tensor<2x128x64xf32, #sorted>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// convert
+//===----------------------------------------------------------------------===//
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c1(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C1) expected equal ranks, experts and halves, got [2, 128, 64] and [128, 64]}}
+  %0 = wna16.convert %w : tensor<2x128x64xf16, #gptq> to tensor<128x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c2_shrink(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected no extent to shrink, got input 128 to 64 and output 64 to 64}}
+  %0 = wna16.convert %w : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c2_order(%w: tensor<2x128x64xf16, #index>) {
+  // expected-error @+1 {{(C2) expected act_order to stay or to go from index to sorted, got index and none}}
+  %0 = wna16.convert %w : tensor<2x128x64xf16, #index> to tensor<2x128x64xf16, #gptq>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// dequantize, quantize
+//===----------------------------------------------------------------------===//
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @dequantize_c1(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [2, 128, 32]}}
+  %0 = wna16.dequantize %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x32xf32, #wna16.dense>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @dequantize_c2(%w: tensor<2x128x2x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected the result to be encoded as #wna16.dense, got 'tensor<2x128x2x64xf32, #wna16.dense<layout = interleaved>>'}}
+  %0 = wna16.dequantize %w : tensor<2x128x2x64xf16, #gptq> to tensor<2x128x2x64xf32, #wna16.dense<layout = interleaved>>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @quantize_c1(%w: tensor<2x128x64xf16, #wna16.dense>) {
+  // expected-error @+1 {{(C1) expected equal shapes, got [2, 128, 64] and [128, 64]}}
+  %0 = wna16.quantize %w : tensor<2x128x64xf16, #wna16.dense> to tensor<128x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @quantize_c2(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected the source to be encoded as #wna16.dense, got 'tensor<2x128x64xf16, #wna16.packed<u4b8, group = 32, layout = gptq>>'}}
+  %0 = wna16.quantize %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#index = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>
+func.func @quantize_c3(%w: tensor<2x128x64xf16, #wna16.dense>) {
+  // expected-error @+1 {{(C3) expected a result without act-order, got #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index>}}
+  %0 = wna16.quantize %w : tensor<2x128x64xf16, #wna16.dense> to tensor<2x128x64xf16, #index>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// convert_bias
+//===----------------------------------------------------------------------===//
+
+func.func @convert_bias_c1(%b: tensor<2x2x96xf16>) {
+  // expected-error @+1 {{(C1) expected equal ranks, element types, experts and halves, got 'tensor<2x2x96xf16>' and 'tensor<2x2x128xf32, #wna16.bias<layout = marlin>>'}}
+  %0 = wna16.convert_bias %b : tensor<2x2x96xf16> to tensor<2x2x128xf32, #wna16.bias<layout = marlin>>
+  return
+}
+
+// -----
+
+func.func @convert_bias_c2(%b: tensor<2x2x96xf16>) {
+  // expected-error @+1 {{(C2) expected the output extent not to shrink, got 96 and 64}}
+  %0 = wna16.convert_bias %b : tensor<2x2x96xf16> to tensor<2x2x64xf16, #wna16.bias<layout = marlin>>
+  return
+}
+
+// -----
+
+// A plain tensor is no bias of every rank.
+func.func @convert_bias_scalar(%b: tensor<f16>) {
+  // expected-error @+1 {{(C1) expected a bias of rank 2 or 3 with static extents, got 'tensor<f16>'}}
+  %0 = wna16.convert_bias %b : tensor<f16> to tensor<f16>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// kernel_plan, kernel_run
+//===----------------------------------------------------------------------===//
+
+func.func @kernel_plan_c1() {
+  // expected-error @+1 {{(C1) expected a plan kind (experts, linear, route, convert, convert_bias, dequantize, quantize), got 'gemm'}}
+  %0 = wna16.kernel_plan gemm @f {}
+  return
+}
+
+// -----
+
+func.func @kernel_plan_c2_unknown() {
+  // expected-error @+1 {{(C2) expected fields of linear, got 'bias'}}
+  %0 = wna16.kernel_plan linear @f {weight = tensor<64x8xf32, #wna16.dense>, bias}
+  return
+}
+
+// -----
+
+func.func @kernel_plan_c2_missing() {
+  // expected-error @+1 {{(C2) expected field 'weight' to be an encoded tensor type}}
+  %0 = wna16.kernel_plan linear @f {}
+  return
+}
+
+// -----
+
+func.func @kernel_plan_c2_plain() {
+  // expected-error @+1 {{(C2) expected field 'weight' to be an encoded tensor type}}
+  %0 = wna16.kernel_plan linear @f {weight = tensor<64x8xf32>}
+  return
+}
+
+// -----
+
+func.func @kernel_plan_c2_bias() {
+  // expected-error @+1 {{(C2) expected field 'source' to be a bias type}}
+  %0 = wna16.kernel_plan convert_bias @f {source = tensor<f32>, target = tensor<2x64xf32>}
+  return
+}
+
+// -----
+
+func.func @kernel_run_c1(%p: !wna16.plan, %x: memref<?x64xf32>, %y: memref<?x8xf32>) {
+  // expected-error @+1 {{(C1) expected one role for each of 2 operands, got 1}}
+  wna16.kernel_run %p ins(%x : memref<?x64xf32>) outs(%y : memref<?x8xf32>) roles ["x"]
+  return
+}
+
+// -----
+
+func.func @kernel_run_c2(%p: !wna16.plan, %x: memref<?x64xf32>, %y: memref<?x8xf32>) {
+  // expected-error @+1 {{(C2) expected distinct roles, got "x" twice}}
+  wna16.kernel_run %p ins(%x : memref<?x64xf32>) outs(%y : memref<?x8xf32>) roles ["x", "x"]
+  return
+}
+
+// -----
+
+func.func @kernel_run_c3_missing(%p: !wna16.plan, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C3) expected results of the types of the tensor outs ('tensor<?x8xf32>'), got ()}}
+  wna16.kernel_run %p outs(%y : tensor<?x8xf32>) roles ["y"]
+  return
+}
+
+// -----
+
+func.func @kernel_run_c3_type(%p: !wna16.plan, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C3) expected results of the types of the tensor outs ('tensor<?x8xf32>'), got ('tensor<?x4xf32>')}}
+  %0 = wna16.kernel_run %p outs(%y : tensor<?x8xf32>) roles ["y"] -> tensor<?x4xf32>
+  return
+}
