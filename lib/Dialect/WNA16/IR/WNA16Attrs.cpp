@@ -111,7 +111,8 @@ Attribute PackedAttr::parse(AsmParser &parser, Type) {
     if (parser.parseKeyword(&key) || parser.parseEqual())
       return {};
     if (key == "scale")
-      scale = parseName(parser, parseScalarType, "a scale type");
+      scale = parseName(parser, parseScalarType,
+                        "a scale type (f16, bf16, f32, i16)");
     else if (key == "zeros")
       zeros = parseName(parser, parseZeros, "plain or minus_one");
     else if (key == "act_order")
@@ -152,7 +153,8 @@ verifyWeightTensor(Attribute encoding, ArrayRef<int64_t> shape,
                           "rank "
                        << shape.size();
   if (ShapedType::isDynamicShape(shape))
-    return emitError() << "expected static extents of a weight";
+    return emitError() << "expected static extents of a weight, got "
+                       << RankedTensorType::get(shape, elementType);
   if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32())
     return emitError() << "expected a weight of f16, bf16 or f32, got "
                        << elementType;
@@ -224,7 +226,8 @@ BiasAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                           "halves, output], got rank "
                        << shape.size();
   if (ShapedType::isDynamicShape(shape))
-    return emitError() << "expected static extents of a bias";
+    return emitError() << "expected static extents of a bias, got "
+                       << RankedTensorType::get(shape, elementType);
   if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32())
     return emitError() << "expected a bias of f16, bf16 or f32, got "
                        << elementType;
@@ -324,7 +327,7 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
       continue;
     }
     number.consume_back("a");
-    if (number.getAsInteger(10, capability)) {
+    if (number.getAsInteger(10, capability) || capability <= 0) {
       error =
           ("expected a compute capability sm_NN, got '" + piece + "'").str();
       return {};
