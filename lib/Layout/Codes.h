@@ -112,6 +112,15 @@ inline uint32_t fromUnsigned(CodeType type, uint32_t q, int zero) {
   }
 }
 
+/// Stored zero point `index`, as an unsigned code.
+inline int loadZero(const WeightSpec &spec, const uint8_t *data,
+                    int64_t index) {
+  uint32_t stored = loadCode(data, zeroBits(spec), index);
+  if (spec.zeros == ZeroPoints::MinusOne)
+    stored = (stored + 1) & ((1u << spec.bits()) - 1);
+  return static_cast<int>(stored);
+}
+
 /// One expert of a stored weight, read and written by coordinate.
 struct ExpertView {
   const WeightSpec *spec = nullptr;
@@ -140,14 +149,9 @@ struct ExpertView {
 
   /// Zero point of a group of a row, as an unsigned code.
   int zero(int64_t group, int64_t row) const {
-    if (!zeroData)
-      return impliedZero(spec->code);
-    int bits = zeroBits(*spec);
-    uint32_t stored =
-        loadCode(zeroData, bits, zeros.group(group) + zeros.row(row));
-    if (spec->zeros == ZeroPoints::MinusOne)
-      stored = (stored + 1) & ((1u << spec->bits()) - 1);
-    return static_cast<int>(stored);
+    return zeroData
+               ? loadZero(*spec, zeroData, zeros.group(group) + zeros.row(row))
+               : impliedZero(spec->code);
   }
 };
 

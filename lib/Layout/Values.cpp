@@ -118,13 +118,9 @@ void RowDecoder::decode(int64_t expert, int64_t row, float *out) const {
                      scaleUnit);
   };
   auto zeroOf = [&](int64_t g) {
-    if (!zeros.data)
-      return impliedZero(spec.code);
-    uint32_t zero = loadCode(zeros.data + expert * zeros.expertBytes,
-                             zeroBits(spec), zeros.inner[g] + zeros.row[row]);
-    if (spec.zeros == ZeroPoints::MinusOne)
-      zero = (zero + 1) & ((1u << bits) - 1);
-    return static_cast<int>(zero);
+    return zeros.data ? loadZero(spec, zeros.data + expert * zeros.expertBytes,
+                                 zeros.inner[g] + zeros.row[row])
+                      : impliedZero(spec.code);
   };
   if (groupIndex) {
     const uint8_t *index = groupIndex + 4 * expert * spec.input;

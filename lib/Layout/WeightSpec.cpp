@@ -159,19 +159,13 @@ static Failure checkRanges(const WeightSpec &spec) {
   return ok();
 }
 
-/// What a layout can hold at all.
-static Failure checkCapabilities(const WeightSpec &spec) {
+static bool isFloat(ScalarType type) {
+  return type == ScalarType::F16 || type == ScalarType::BF16 ||
+         type == ScalarType::F32;
+}
+
+static Failure checkCodesAndGroups(const WeightSpec &spec) {
   const LayoutEntry &layout = *spec.layout;
-  if (spec.element != ScalarType::F16 && spec.element != ScalarType::BF16 &&
-      spec.element != ScalarType::F32)
-    return fail("expected elements of f16, bf16 or f32, got " +
-                std::string(name(spec.element)));
-  if (spec.code == CodeType::Dense) {
-    if (layout.codeShape != CodeShape::Elements && layout.name != "interleaved")
-      return fail("expected codes, got dense elements" + in(spec) +
-                  "; use layout dense");
-    return ok();
-  }
   if ((spec.bits() == 4 ? layout.codes4 : layout.codes8).empty())
     return fail("expected codes of another width, got bits = " +
                 std::to_string(spec.bits()) + in(spec));
@@ -181,21 +175,27 @@ static Failure checkCapabilities(const WeightSpec &spec) {
   if (layout.group && spec.group != *layout.group)
     return fail("expected group " + std::to_string(*layout.group) + ", got " +
                 std::to_string(spec.group) + in(spec));
-  bool integerScale = spec.scale == ScalarType::I16;
-  bool floatScale = spec.scale == ScalarType::F16 ||
-                    spec.scale == ScalarType::BF16 ||
-                    spec.scale == ScalarType::F32;
-  if (!integerScale && !floatScale)
-    return fail("expected scales of f16, bf16, f32 or i16, got " +
-                std::string(name(spec.scale)));
-  if (integerScale && spec.code == CodeType::U4FP8)
-    return fail("expected scales of f16, bf16 or f32 with code u4fp8, got i16");
-  if (layout.scaleType && spec.scale != *layout.scaleType)
-    return fail("expected scales of " + std::string(name(*layout.scaleType)) +
-                ", got " + std::string(name(spec.scale)) + in(spec));
   if (spec.actOrder != ActOrder::None && !layout.actOrder)
     return fail("expected rows in group order, got act_order = " +
                 std::string(name(spec.actOrder)) + in(spec));
+  return ok();
+}
+
+static Failure checkScales(const WeightSpec &spec) {
+  std::string got = ", got " + std::string(name(spec.scale));
+  if (!isFloat(spec.scale) && spec.scale != ScalarType::I16)
+    return fail("expected scales of f16, bf16, f32 or i16" + got);
+  if (spec.code == CodeType::U4FP8 && spec.scale == ScalarType::I16)
+    return fail("expected scales of f16, bf16 or f32 with code u4fp8" + got);
+  std::optional<ScalarType> only = spec.layout->scaleType;
+  if (only && spec.scale != *only)
+    return fail("expected scales of " + std::string(name(*only)) + got +
+                in(spec));
+  return ok();
+}
+
+static Failure checkZeroPoints(const WeightSpec &spec) {
+  const LayoutEntry &layout = *spec.layout;
   bool hasZeros = spec.zeros != ZeroPoints::None;
   if (hasZeros && layout.zeroShape == SideShape::None)
     return fail("expected no zero points, got zeros = " +
@@ -213,6 +213,24 @@ static Failure checkCapabilities(const WeightSpec &spec) {
   return ok();
 }
 
+/// What a layout can hold at all.
+static Failure checkCapabilities(const WeightSpec &spec) {
+  if (!isFloat(spec.element))
+    return fail("expected elements of f16, bf16 or f32, got " +
+                std::string(name(spec.element)));
+  if (spec.code == CodeType::Dense) {
+    if (spec.layout->codeShape != CodeShape::Elements &&
+        spec.layout->name != "interleaved")
+      return fail("expected codes, got dense elements" + in(spec) +
+                  "; use layout dense");
+    return ok();
+  }
+  for (auto check : {checkCodesAndGroups, checkScales, checkZeroPoints})
+    if (Failure bad = check(spec))
+      return bad;
+  return ok();
+}
+
 static Failure checkMultiple(const WeightSpec &spec, const char *axis,
                              int64_t extent, int64_t multiple) {
   if (extent % multiple == 0)
@@ -222,46 +240,53 @@ static Failure checkMultiple(const WeightSpec &spec, const char *axis,
               "; pad to " + std::to_string(roundUp(extent, multiple)));
 }
 
+/// Blocks are powers of two that fill groups.
+static Failure checkBlocks(const WeightSpec &spec) {
+  int64_t block = blockLength(spec);
+  if (block < 4 || (block & (block - 1)))
+    return fail("expected a block min(128, group) that is a power of two of "
+                "at least 4, got " +
+                std::to_string(block) + in(spec));
+  if (spec.groups() > 1 && spec.group % block)
+    return fail("expected group (" + std::to_string(spec.group) +
+                ") to be a multiple of the block of " + std::to_string(block) +
+                in(spec));
+  return ok();
+}
+
+/// Rows that the tiles of the scales need; 1 where they follow the codes.
+static int64_t rowMultiple(const LayoutEntry &layout) {
+  if (layout.scaleShape == SideShape::Flat128x4)
+    return 128;
+  return layout.codeShape == CodeShape::Tiles16 ? 64 : 1;
+}
+
 /// Divisibility, read off the bit order; shapes that round up need none.
 static Failure checkExtents(const WeightSpec &spec) {
-  Result<BitOrder> order = codeOrder(spec);
-  if (!order)
-    return order.takeFailure();
   CodeShape shape = spec.layout->codeShape;
-  int64_t k = order->tileExtent(Axis::Input);
-  int64_t n = order->tileExtent(Axis::Output);
   if (shape == CodeShape::PackedInput || shape == CodeShape::PackedOutput)
     return ok();
   if (shape == CodeShape::RowBytes)
     return checkMultiple(spec, "input", spec.input, 8 / spec.bits());
-  if (shape == CodeShape::Blocks32) {
-    int64_t block = blockLength(spec);
-    if (block < 4 || (block & (block - 1)))
-      return fail("expected a block min(128, group) that is a power of two of "
-                  "at least 4, got " +
-                  std::to_string(block) + in(spec));
-    if (spec.groups() > 1 && spec.group % block)
-      return fail("expected group (" + std::to_string(spec.group) +
-                  ") to be a multiple of the block of " +
-                  std::to_string(block) + in(spec));
-  }
-  if (Failure bad = checkMultiple(spec, "input", spec.input, k))
-    return bad;
-  if (Failure bad = checkMultiple(
-          spec,
-          spec.halves == 2 && shape == CodeShape::Blocks32
-              ? "output of each half"
-              : "output",
-          shape == CodeShape::Blocks32 ? spec.output : spec.rows(), n))
-    return bad;
-  if (spec.layout->zeroShape == SideShape::Flat128x4 ||
-      spec.layout->scaleShape == SideShape::Flat128x4)
-    if (Failure bad = checkMultiple(spec, "rows", spec.rows(), 128))
+  bool blocked = shape == CodeShape::Blocks32;
+  if (blocked)
+    if (Failure bad = checkBlocks(spec))
       return bad;
-  bool tiledScales = spec.layout->scaleShape == SideShape::GroupMajor &&
-                     shape == CodeShape::Tiles16;
-  if (tiledScales)
-    if (Failure bad = checkMultiple(spec, "rows", spec.rows(), 64))
+  Result<BitOrder> order = codeOrder(spec);
+  if (!order)
+    return order.takeFailure();
+  struct {
+    const char *axis;
+    int64_t extent, multiple;
+  } const rules[] = {
+      {"input", spec.input, order->tileExtent(Axis::Input)},
+      // Blocks do not mix halves.
+      {blocked && spec.halves == 2 ? "output of each half" : "output",
+       blocked ? spec.output : spec.rows(), order->tileExtent(Axis::Output)},
+      {"rows", spec.rows(), rowMultiple(*spec.layout)},
+  };
+  for (auto [axis, extent, multiple] : rules)
+    if (Failure bad = checkMultiple(spec, axis, extent, multiple))
       return bad;
   // Kernels with tiles along the input need whole groups.
   if (shape != CodeShape::RowWords && spec.groups() > 1 &&
