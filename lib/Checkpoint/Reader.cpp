@@ -89,7 +89,8 @@ Failure CheckpointReader::readModel() {
   if (Failure failure = config->read({"hidden_size", "d_model"}, size))
     return failure;
   if (!size || *size < 1)
-    return fail(config->file() + ": expected hidden_size to be positive");
+    return fail(config->file() + ": expected hidden_size to be positive, got " +
+                (size ? std::to_string(*size) : "none"));
   hidden = *size;
   return ok();
 }

@@ -444,6 +444,12 @@ wna16::writeSafeTensors(const std::string &file,
   Result<std::string> header = headerOf(tensors, *sizes, metadata);
   if (!header)
     return header.takeFailure();
+  // A rename would put a file in the place of a device such as /dev/null.
+  if (struct ::stat status;
+      ::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return writeAll(file, *header, tensors, *sizes)
+               ? ok()
+               : fail("cannot write " + file);
   std::string temporary = file + ".tmp" + std::to_string(::getpid());
   bool written = writeAll(temporary, *header, tensors, *sizes) &&
                  std::rename(temporary.c_str(), file.c_str()) == 0;

@@ -11,6 +11,9 @@
 #include <cstring>
 #include <fstream>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace wna16;
 using namespace wna16::test;
 
@@ -79,6 +82,23 @@ TEST(SafeTensors, WriterLeavesNoTemporaryFile) {
       directory.file("a.safetensors"),
       {{"a", ScalarType::I8, {1}, &byte}, {"a", ScalarType::I8, {1}, &byte}}));
   EXPECT_NE(std::ifstream(directory.file("a.safetensors")).good(), true);
+}
+
+TEST(SafeTensors, WriterKeepsDevicesAndDirectories) {
+  // A link of its own: a failure of this test must not cost the machine its
+  // device.
+  TemporaryDirectory directory;
+  std::string link = directory.file("full");
+  ASSERT_EQ(::symlink("/dev/full", link.c_str()), 0);
+  int8_t byte = 1;
+  std::vector<TensorToWrite> list = {{"a", ScalarType::I8, {1}, &byte}};
+  Failure failure = writeSafeTensors(link, list);
+  ASSERT_TRUE(failure);
+  EXPECT_CONTAINS(failure.message, "cannot write " + link);
+  struct ::stat status;
+  ASSERT_EQ(::stat(link.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+  EXPECT_TRUE(writeSafeTensors(directory.path(), list));
 }
 
 TEST(SafeTensors, TruncatedAtEveryByte) {
