@@ -49,6 +49,13 @@ static Result<int> run(const Arguments &arguments) {
     (*module)->print(output->os(), flags);
     output->os() << "\n";
   }
+  llvm::raw_fd_ostream &os = output->os();
+  os.flush();
+  if (os.has_error()) {
+    std::string message = os.error().message();
+    os.clear_error();
+    return fail("cannot write " + file + ": " + message);
+  }
   output->keep();
   return 0;
 }
