@@ -35,7 +35,9 @@ constexpr llvm::StringLiteral kDescription = "wna16_module_description";
 /// and stream.
 ArrayRef<Type> tensorTypes(func::FuncOp function) {
   ArrayRef<Type> types = function.getArgumentTypes();
-  return function->hasAttr(kWorkspaceAttrName) ? types.drop_back(2) : types;
+  return function->hasAttr(kWorkspaceAttrName) && types.size() >= 2
+             ? types.drop_back(2)
+             : types;
 }
 
 //===----------------------------------------------------------------------===//
@@ -301,8 +303,65 @@ private:
                << "expected argument " << i
                << " with identity layout and elements of the runtime, got "
                << type;
+      Attribute parameter = function.getArgAttr(i, kParameterAttrName);
+      auto entries = dyn_cast_or_null<DictionaryAttr>(parameter);
+      if (parameter && (!entries || !entries.getAs<StringAttr>("pattern")))
+        return function.emitError()
+               << "expected " << kParameterAttrName << " of argument " << i
+               << " to be {pattern = \"...\"}, got " << parameter;
     }
+    return checkWorkspace(function);
+  }
+
+  /// Workspace and stream are the last arguments; a function of the module
+  /// says how large the workspace must be.
+  static LogicalResult checkWorkspace(func::FuncOp function) {
+    Attribute attribute = function->getAttr(kWorkspaceAttrName);
+    if (!attribute)
+      return success();
+    ArrayRef<Type> types = function.getArgumentTypes();
+    Type bytes = MemRefType::get(ShapedType::kDynamic,
+                                 IntegerType::get(function.getContext(), 8));
+    if (types.size() < 2 || types[types.size() - 2] != bytes ||
+        !isa<LLVM::LLVMPointerType>(types.back()))
+      return function.emitError()
+             << "expected " << bytes << " and !llvm.ptr as last arguments of a "
+             << "function with " << kWorkspaceAttrName;
+    auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute);
+    auto size =
+        symbol
+            ? function->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(
+                  symbol.getValue())
+            : func::FuncOp();
+    if (!size || !isSizeOf(size, function))
+      return function.emitError()
+             << "expected " << kWorkspaceAttrName << " to name a function "
+             << "of indices to an index with " << kExtentsAttrName
+             << " = [[argument, axis], ...], got " << attribute;
     return success();
+  }
+
+  static bool isSizeOf(func::FuncOp size, func::FuncOp function) {
+    auto extents = size->getAttrOfType<ArrayAttr>(kExtentsAttrName);
+    auto isIndex = [](Type type) { return type.isIndex(); };
+    if (!extents || size.getNumResults() != 1 ||
+        !isIndex(size.getResultTypes()[0]) || size.getNumArguments() == 0 ||
+        !llvm::all_of(size.getArgumentTypes(), isIndex))
+      return false;
+    ArrayRef<Type> tensors = tensorTypes(function);
+    return llvm::all_of(extents, [&](Attribute extent) {
+      auto pair = dyn_cast<ArrayAttr>(extent);
+      if (!pair || pair.size() != 2)
+        return false;
+      auto argument = dyn_cast<IntegerAttr>(pair[0]);
+      auto axis = dyn_cast<IntegerAttr>(pair[1]);
+      if (!argument || !axis || argument.getValue().getActiveBits() > 31 ||
+          axis.getValue().getActiveBits() > 31)
+        return false;
+      return argument.getValue().ult(tensors.size()) &&
+             axis.getValue().ult(
+                 cast<MemRefType>(tensors[argument.getInt()]).getRank());
+    });
   }
 
   void emitDescription(llvm::json::Object description) {

@@ -18,3 +18,36 @@ func.func @strided(%x: memref<8xf32, strided<[2]>>) {
 func.func @element(%x: memref<8xf32>, %y: memref<8xi3>) {
   return
 }
+
+// -----
+
+// expected-error @below {{expected wna16.parameter of argument 0 to be {pattern = "..."}, got {pattern = 3 : i64}}}
+func.func @pattern(%x: memref<8xf32> {wna16.parameter = {pattern = 3}}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected 'memref<?xi8>' and !llvm.ptr as last arguments of a function with wna16.workspace}}
+func.func @no_workspace(%x: memref<8xf32>) attributes {wna16.workspace = @size} {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected wna16.workspace to name a function of indices to an index with wna16.extents = [[argument, axis], ...], got @missing}}
+func.func @no_size(%x: memref<?xf32>, %workspace: memref<?xi8>, %stream: !llvm.ptr)
+    attributes {wna16.workspace = @missing} {
+  return
+}
+
+// -----
+
+// expected-error @below {{with wna16.extents = [[argument, axis], ...], got @size}}
+func.func @no_axis(%x: memref<?xf32>, %workspace: memref<?xi8>, %stream: !llvm.ptr)
+    attributes {wna16.workspace = @size} {
+  return
+}
+func.func @size(%n: index) -> index attributes {wna16.extents = [[0, 1]]} {
+  return %n : index
+}
