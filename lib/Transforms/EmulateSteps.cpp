@@ -285,8 +285,10 @@ Value MoveEmitter::emitScales(RankedTensorType type) {
         Value none = arith::ConstantOp::create(e, e.getZeroAttr(element));
         return inGroup(at, none, [&](Coordinates group) {
           Value scale = reader.scale(expertOf(index), group);
-          return scale.getType() == element ? scale
-                                            : e.round(e.toF32(scale), element);
+          double factor = scaleFactor(to.code) / scaleFactor(from.code);
+          if (scale.getType() == element && factor == 1)
+            return scale;
+          return e.round(e.scaled(e.toF32(scale), factor), element);
         });
       });
 }
@@ -365,6 +367,9 @@ private:
     Value scale, zero;
   };
   Range rangeOf(Value expert, Coordinates group);
+  Value storedScale(Range range) {
+    return e.round(e.scaled(range.scale, scaleFactor(to.code)), scaleType);
+  }
   Range symmetricRange(Value low, Value high);
   Range asymmetricRange(Value low, Value high);
   Value emitCodes(RankedTensorType type);
@@ -429,9 +434,8 @@ Value QuantizeEmitter::emitScales(RankedTensorType type) {
     Coordinates at = emitCoordinates(e, map, Axis::Group, to.halves, to.output,
                                      offsetOf(type, index));
     Value none = arith::ConstantOp::create(e, e.getZeroAttr(scaleType));
-    return e.when(inside(at, to.groups()), none, [&] {
-      return e.round(rangeOf(expertOf(index), at).scale, scaleType);
-    });
+    return e.when(inside(at, to.groups()), none,
+                  [&] { return storedScale(rangeOf(expertOf(index), at)); });
   });
 }
 
@@ -456,7 +460,8 @@ Value QuantizeEmitter::emitCodes(RankedTensorType type) {
       Range range = rangeOf(
           expert, {e.quotient(at.inner, groupSize()), at.half, at.output});
       // Codes belong to the scale that is stored.
-      Value scale = e.toF32(e.round(range.scale, scaleType));
+      Value scale =
+          e.scaled(e.toF32(storedScale(range)), 1 / scaleFactor(to.code));
       Value code = arith::DivFOp::create(e, value(expert, at), scale);
       code = arith::AddFOp::create(e, math::RoundEvenOp::create(e, code),
                                    range.zero);

@@ -251,7 +251,8 @@ Value WeightReader::scale(Value expert, Coordinates at) const {
 }
 
 Value WeightReader::scaleF32(Value expert, Coordinates at) const {
-  Value value = e.toF32(scale(expert, at));
+  Value value =
+      e.scaled(e.toF32(scale(expert, at)), 1 / scaleFactor(spec.code));
   if (!part(Part::GlobalScale))
     return value;
   return arith::MulFOp::create(e, value,

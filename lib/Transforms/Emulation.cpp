@@ -72,6 +72,12 @@ Value Emitter::clampedIndex(Value a, int64_t extent) {
   return arith::MinUIOp::create(*this, value, index(extent - 1));
 }
 
+Value Emitter::scaled(Value value, double factor) {
+  if (factor == 1)
+    return value;
+  return arith::MulFOp::create(*this, value, f32(factor));
+}
+
 Value Emitter::toF32(Value value) {
   if (value.getType().isF32())
     return value;

@@ -44,6 +44,8 @@ public:
   /// An i32 as an index that no input can bring out of [0, extent).
   mlir::Value clampedIndex(mlir::Value a, int64_t extent);
 
+  /// An f32 value times a factor.
+  mlir::Value scaled(mlir::Value value, double factor);
   /// Any float or integer as f32.
   mlir::Value toF32(mlir::Value value);
   /// f32 rounded once to a float type.
@@ -119,7 +121,8 @@ public:
   mlir::Value zero(mlir::Value expert, Coordinates at) const;
   /// The scale of a group as stored.
   mlir::Value scale(mlir::Value expert, Coordinates at) const;
-  /// The scale of a group in f32, global scale included.
+  /// The scale of a group in f32: the stored one by its factor, times the
+  /// global one.
   mlir::Value scaleF32(mlir::Value expert, Coordinates at) const;
   /// An element of a dense weight as stored.
   mlir::Value dense(mlir::Value expert, Coordinates at) const;

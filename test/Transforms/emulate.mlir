@@ -8,6 +8,7 @@
 #sorted = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted>
 #marlin = #wna16.packed<u4b8, group = 32, layout = marlin>
 #g16 = #wna16.packed<u4b8, group = 16, layout = gptq>
+#fp8 = #wna16.packed<u4fp8, group = 32, layout = gptq>
 
 // Cases B85 and B86: codes are zero-extended, and the zero point is subtracted.
 // CHECK-LABEL: func.func @dequantize(
@@ -58,6 +59,23 @@ func.func @stored_zero_points(%w: tensor<2x64x16xbf16, #v1>) -> tensor<2x64x16xb
 func.func @signed_codes(%w: tensor<64x16xf32, #s4>) -> tensor<64x16xf32, #wna16.dense> {
   %0 = wna16.dequantize %w : tensor<64x16xf32, #s4> to tensor<64x16xf32, #wna16.dense>
   return %0 : tensor<64x16xf32, #wna16.dense>
+}
+
+// Scales of fp8 codes are stored times 512, in their own type.
+// CHECK-LABEL: func.func @fp8_scales(
+// CHECK-DAG: %[[FACTOR:.*]] = arith.constant 5.120000e+02 : f32
+// CHECK-DAG: %[[UNIT:.*]] = arith.constant 0.001953125 : f32
+// CHECK: %[[S:.*]] = arith.extf %{{.*}} : f16 to f32
+// CHECK: %[[TIMES:.*]] = arith.mulf %[[S]], %[[FACTOR]] : f32
+// CHECK: arith.truncf %[[TIMES]] : f32 to f16
+// CHECK: %[[STORED:.*]] = arith.extf %{{.*}} : f16 to f32
+// CHECK: arith.mulf %[[STORED]], %[[UNIT]] : f32
+func.func @fp8_scales(%a: tensor<2x64x16xbf16, #u4b8>, %b: tensor<2x64x16xbf16, #fp8>)
+    -> (tensor<2x64x16xbf16, #fp8>, tensor<2x64x16xf32, #wna16.dense>) {
+  %0 = wna16.recode %a : tensor<2x64x16xbf16, #u4b8> to tensor<2x64x16xbf16, #fp8>
+  %1 = wna16.dequantize %b : tensor<2x64x16xbf16, #fp8>
+      to tensor<2x64x16xf32, #wna16.dense>
+  return %0, %1 : tensor<2x64x16xbf16, #fp8>, tensor<2x64x16xf32, #wna16.dense>
 }
 
 // rnd(rnd(Q - z) * rnd(s))
