@@ -34,7 +34,8 @@ struct ExpertRange {
 /// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
 /// implied zero only when the source's zero is that implied one); zero-point
 /// conventions; scale type (rounded to nearest even once; I16 folds the scales
-/// and produces GlobalScale) and factor (`scaleFactor` of the code type); act-order Index -> Sorted.
+/// and produces GlobalScale) and factor (`scaleFactor` of the code type);
+/// act-order Index -> Sorted.
 Failure checkMove(const WeightSpec &source, const WeightSpec &target);
 
 /// Brings experts `range` of `from` into `to`, every byte of the target's parts
@@ -93,7 +94,7 @@ private:
   Stored codes, scales, zeros;
   bool paired = false;                 ///< inputs 2i and 2i + 1 share a byte
   const uint8_t *groupIndex = nullptr; ///< i32, not aligned
-  float scaleUnit = 1.0f; ///< of stored scales
+  float scaleUnit = 1.0f;              ///< of stored scales
 };
 
 /// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)

@@ -85,14 +85,14 @@ typedef wna16_status (*wna16_kernel)(const void *plan,
 /* Each kernel that can be called in `forward` has a companion, its name with
  * _workspace appended: the bytes of workspace that a call with at most `tokens`
  * tokens (batched: rows of one expert) needs with the current number of
- * threads, non-decreasing in both; -1, with a status, when the plan is bad.
- * A workspace is aligned to 64 bytes. */
+ * threads, non-decreasing in both; -1, with a status, when the plan is bad. The
+ * thread's status is cleared first. A workspace is aligned to 64 bytes. */
 typedef int64_t (*wna16_workspace)(const void *plan, int64_t tokens);
 
-/* What compiled entry points call before anything else. `signature` is n and
- * then for each of n tensors its ScalarType, rank (at most 8) and extents (-1:
- * any).
- * Clears the thread's status, then checks. */
+/* What compiled entry points call before anything else. `signature` is the
+ * device type, n, and then for each of n tensors its ScalarType, rank and
+ * extents; -1 is any extent, numbers below are symbols, of which equal ones
+ * stand for equal extents. Clears the thread's status, then checks. */
 WNA16_EXPORT wna16_status wna16_check_arguments(const int64_t *signature,
                                                 const wna16_tensor *tensors,
                                                 int64_t count);

@@ -162,9 +162,9 @@ def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
     Functions with `kernel_run` or `memref.alloc` get two last arguments, the
     workspace and the stream. Allocations become views of the workspace, one
     after the other and aligned to 64 bytes; kernels get what is left. Beside
-    `@forward` stands `@workspace_size`, which computes the bytes from the
-    dynamic extents that the allocations depend on (the tokens). Kernels that
-    prepare weights ask for no scratch.
+    `@forward` stands `@workspace_size`, which computes the bytes for a
+    number of tokens, the largest of the dynamic extents that the allocations
+    depend on. Kernels that prepare weights ask for no scratch.
 
     ```mlir
     %a = memref.alloc(%m) : memref<?x8xf32>
@@ -202,8 +202,8 @@ def EmitEntryPoints : Pass<"wna16-emit-entry-points", "::mlir::ModuleOp"> {
     Each public function `NAME` on memrefs becomes `int32_t NAME(const
     wna16_tensor *tensors, int64_t count, void *workspace, int64_t
     workspace_bytes, void *stream)`, which checks the tensors against the
-    signature, calls the function (now private) and returns the status. The
-    string `wna16_module_description` describes them as JSON:
+    signature (dynamic extents of one axis agree among tensors of one rank),
+    calls the function (now private) and returns the status. The string `wna16_module_description` describes them as JSON:
 
     ```json
     {"abi": 1, "functions": [{"name": "forward", "workspace": "workspace_size",

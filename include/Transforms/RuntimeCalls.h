@@ -22,6 +22,9 @@ class RuntimeCalls {
 public:
   explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
 
+  /// The DLPack device on which the module's buffers lie.
+  int64_t deviceType();
+
   /// wna16_tensor, field by field.
   static mlir::LLVM::LLVMStructType tensorType(mlir::MLIRContext *context);
 

@@ -133,7 +133,10 @@ Result<Module> Module::open(const std::string &library,
   Result<Checkpoint> checkpoint = Checkpoint::open(directory);
   if (!checkpoint)
     return checkpoint.takeFailure();
-  void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A bare name is a file here, not one of the system's libraries.
+  std::string path =
+      library.find('/') == std::string::npos ? "./" + library : library;
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return fail(std::string("cannot load the module: ") + dlerror());
   std::shared_ptr<void> code(handle, dlclose);

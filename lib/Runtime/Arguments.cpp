@@ -122,8 +122,9 @@ bool isRowMajor(const wna16_tensor &tensor) {
 } // namespace
 
 ArgumentReader::ArgumentReader(const char *kernel, const wna16_tensor *tensors,
-                               int64_t count, int64_t expected)
-    : kernel(kernel), next(tensors), isGood(count == expected && tensors) {
+                               int64_t count, int64_t expected, int64_t device)
+    : kernel(kernel), next(tensors), device(device),
+      isGood(count == expected && tensors) {
   if (!isGood)
     setStatus(WNA16_INVALID_ARGUMENT,
               "%s: expected %" PRId64 " tensors, got %" PRId64, kernel,
@@ -161,10 +162,12 @@ Tensor ArgumentReader::take(const char *name, TypeSet types,
     setStatus(WNA16_INVALID_ARGUMENT, "%s: %s is missing", kernel, name);
     return {};
   }
-  if (tensor.device.device_type != 1) {
+  if (tensor.device.device_type != device) {
     setStatus(WNA16_INVALID_ARGUMENT,
-              "%s: expected %s on the cpu (device type 1), got device type %d",
-              kernel, name, static_cast<int>(tensor.device.device_type));
+              "%s: expected %s on device type %d (1 is the cpu), got device "
+              "type %d",
+              kernel, name, static_cast<int>(device),
+              static_cast<int>(tensor.device.device_type));
     return {};
   }
   const DTypeRow *row = findDType(tensor.dtype);
@@ -388,6 +391,32 @@ bool wna16::checkIndices(const char *kernel, const char *name,
 // The checks that compiled code calls
 //===----------------------------------------------------------------------===//
 
+static constexpr int64_t kMaxSymbols = 128;
+
+/// Extents below -1 are symbols: one symbol is one number.
+static bool bindExtents(const char *kernel, const char *name,
+                        const int64_t *entry, const wna16_tensor &tensor,
+                        int64_t *known) {
+  for (int axis = 0; axis < entry[1]; ++axis) {
+    int64_t symbol = -2 - entry[2 + axis];
+    if (symbol < 0)
+      continue;
+    if (!checkRange(kernel, "a signature's symbol", symbol, 0, kMaxSymbols - 1))
+      return false;
+    int64_t &value = known[symbol];
+    if (value < 0)
+      value = tensor.shape[axis];
+    if (value == tensor.shape[axis])
+      continue;
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected axis %d of %s to be %" PRId64
+              " as in the tensors before, got %" PRId64,
+              kernel, axis, name, value, tensor.shape[axis]);
+    return false;
+  }
+  return true;
+}
+
 wna16_status wna16_check_arguments(const int64_t *signature,
                                    const wna16_tensor *tensors, int64_t count) {
   constexpr const char *kCheck = "arguments";
@@ -395,9 +424,11 @@ wna16_status wna16_check_arguments(const int64_t *signature,
   if (!signature)
     return setStatus(WNA16_INVALID_ARGUMENT, "%s: the signature is missing",
                      kCheck);
-  const int64_t expected = signature[0];
-  ArgumentReader reader(kCheck, tensors, count, expected);
-  const int64_t *entry = signature + 1;
+  const int64_t expected = signature[1];
+  ArgumentReader reader(kCheck, tensors, count, expected, signature[0]);
+  const int64_t *entry = signature + 2;
+  int64_t known[kMaxSymbols];
+  std::fill_n(known, kMaxSymbols, -1);
   for (int64_t i = 0; i < expected && reader.good(); ++i) {
     char name[32];
     std::snprintf(name, sizeof name, "argument %" PRId64, i);
@@ -405,8 +436,10 @@ wna16_status wna16_check_arguments(const int64_t *signature,
                     kNumScalarTypes - 1) ||
         !checkRange(kCheck, "a signature's rank", entry[1], 0, kMaxRank))
       break;
-    reader.take(name, typeSet(static_cast<ScalarType>(entry[0])), entry + 2,
+    reader.take(name, storedAs(static_cast<ScalarType>(entry[0])), entry + 2,
                 static_cast<int>(entry[1]));
+    if (!reader.good() || !bindExtents(kCheck, name, entry, tensors[i], known))
+      break;
     entry += 2 + entry[1];
   }
   return wna16_status_get();

@@ -47,7 +47,7 @@ class ArgumentReader {
 public:
   /// `kernel` begins every message.
   ArgumentReader(const char *kernel, const wna16_tensor *tensors, int64_t count,
-                 int64_t expected);
+                 int64_t expected, int64_t device = 1);
 
   /// The next tensor, with extents as in `shape` (-1: any).
   Tensor take(const char *name, TypeSet types, const int64_t *shape, int rank);
@@ -69,6 +69,7 @@ public:
 private:
   const char *kernel;
   const wna16_tensor *next;
+  int64_t device; ///< DLPack's number of the device that all tensors lie on
   bool isGood;
 };
 

@@ -133,19 +133,28 @@ public:
   }
 
 private:
-  /// n, and for each tensor its element type, rank and extents.
+  /// The device, n, and for each tensor its element type, rank and extents.
   Value signature() {
     ArrayRef<Type> types = tensorTypes(function);
-    SmallVector<int64_t> words{static_cast<int64_t>(types.size())};
+    SmallVector<int64_t> words{calls.deviceType(),
+                               static_cast<int64_t>(types.size())};
     for (Type type : types) {
       auto memref = cast<MemRefType>(type);
       words.push_back(static_cast<int64_t>(
           getScalarType(memref.getElementType()).value_or(ScalarType::U8)));
       words.push_back(memref.getRank());
-      for (int64_t extent : memref.getShape())
-        words.push_back(ShapedType::isDynamic(extent) ? -1 : extent);
+      for (auto [axis, extent] : llvm::enumerate(memref.getShape()))
+        words.push_back(ShapedType::isDynamic(extent)
+                            ? symbolOf(memref.getRank(), axis)
+                            : extent);
     }
     return calls.constantWords(builder, loc, "wna16_signature", words);
+  }
+
+  /// Dynamic extents of one axis agree among tensors of one rank: tokens.
+  static int64_t symbolOf(int64_t rank, int64_t axis) {
+    constexpr int64_t kMaxRank = 8;
+    return rank <= kMaxRank ? -2 - (rank * kMaxRank + axis) : -1;
   }
 
   /// Goes on in a new block when the status is WNA16_OK.
@@ -166,17 +175,17 @@ private:
     if (!symbol)
       return;
     auto size = module.lookupSymbol<func::FuncOp>(symbol.getValue());
-    SmallVector<Value> extents;
+    // The size is that for the largest of the extents it depends on.
+    Value tokens = calls.i64(builder, loc, 0);
     for (Attribute pair : size->getAttrOfType<ArrayAttr>(kExtentsAttrName)) {
       auto numbers = cast<ArrayAttr>(pair);
-      extents.push_back(
-          toIndex(loadExtent(cast<IntegerAttr>(numbers[0]).getInt(),
-                             cast<IntegerAttr>(numbers[1]).getInt())));
+      Value extent = loadExtent(cast<IntegerAttr>(numbers[0]).getInt(),
+                                cast<IntegerAttr>(numbers[1]).getInt());
+      tokens = arith::MaxSIOp::create(builder, loc, tokens, extent);
     }
-    while (extents.size() < size.getNumArguments())
-      extents.push_back(toIndex(calls.i64(builder, loc, 0)));
     Value needed =
-        func::CallOp::create(builder, loc, size, extents).getResult(0);
+        func::CallOp::create(builder, loc, size, ValueRange{toIndex(tokens)})
+            .getResult(0);
     Value status = calls.call(
         builder, loc, "wna16_check_workspace", builder.getI32Type(),
         {arith::IndexCastOp::create(builder, loc, builder.getI64Type(), needed)

@@ -18,6 +18,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace wna16 {
 #define GEN_PASS_DEF_PLANWORKSPACE
@@ -148,13 +149,13 @@ private:
     Type index = outer.getIndexType();
     auto size = func::FuncOp::create(
         outer, loc, companionName(function.getName(), "workspace_size"),
-        outer.getFunctionType({}, {index}));
+        outer.getFunctionType({index}, {index}));
     Block *entry = size.addEntryBlock();
+    // A function of the tokens alone: sizes grow with every extent, so the
+    // largest stands for all.
     SizeBuilder sizes(OpBuilder::atBlockBegin(entry), loc, [&](Extent extent) {
-      auto [slot, isNew] = extents.insert({extent, Value()});
-      if (isNew)
-        slot->second = entry->addArgument(index, loc);
-      return slot->second;
+      extents.insert(extent);
+      return entry->getArgument(0);
     });
     Value total = sizes.constant(0);
     for (memref::AllocOp alloc : allocs) {
@@ -182,13 +183,8 @@ private:
       scratch = arith::MaxSIOp::create(sizes.builder, loc, scratch, bytes);
     }
     func::ReturnOp::create(sizes.builder, loc, sizes.add(total, scratch));
-    // A function of the tokens has its parameter also where nothing depends on
-    // them.
-    if (extents.empty())
-      entry->addArgument(index, loc);
-    size.setType(outer.getFunctionType(entry->getArgumentTypes(), {index}));
     SmallVector<Attribute> list;
-    for (auto &[extent, value] : extents)
+    for (Extent extent : extents)
       list.push_back(outer.getI64ArrayAttr(
           {static_cast<int64_t>(extent.first), extent.second}));
     size->setAttr(kExtentsAttrName, outer.getArrayAttr(list));
@@ -277,7 +273,7 @@ private:
   func::FuncOp function;
   SmallVector<memref::AllocOp> allocs;
   SmallVector<KernelRunOp> runs;
-  llvm::MapVector<Extent, Value> extents;
+  llvm::SetVector<Extent> extents;
   llvm::MapVector<Extent, Value> dims;
   Value workspace, stream;
 };

@@ -55,8 +55,7 @@ Value RuntimeCalls::constantWords(OpBuilder &builder, Location loc,
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-/// The DLPack device on which a module's buffers lie.
-static int64_t deviceType(ModuleOp module) {
+int64_t RuntimeCalls::deviceType() {
   auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName);
   if (!target)
     return 1;
@@ -118,7 +117,7 @@ Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
           LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(),
                               shapes, LLVM::GEPArg(nextExtent));
       set(address(builder, loc, buffer), 0);
-      set(i32(builder, loc, deviceType(module)), 1);
+      set(i32(builder, loc, deviceType()), 1);
       set(i32(builder, loc, type.getRank()), 3);
       set(LLVM::ConstantOp::create(builder, loc, builder.getI8Type(),
                                    dtypeCode(element)),

@@ -35,7 +35,7 @@ func.func @no_workspace(%x: memref<8xf32>) attributes {wna16.workspace = @size} 
 
 // -----
 
-// expected-error @below {{expected wna16.workspace to name a function of indices to an index with wna16.extents = [[argument, axis], ...], got @missing}}
+// expected-error @below {{expected wna16.workspace to name a function (index) -> index with wna16.extents = [[argument, axis], ...], got @missing}}
 func.func @no_size(%x: memref<?xf32>, %workspace: memref<?xi8>, %stream: !llvm.ptr)
     attributes {wna16.workspace = @missing} {
   return

@@ -9,8 +9,9 @@
 // CHECK-SAME: \22name\22:\22forward\22,\22workspace\22:\22workspace_size\22}
 // CHECK-SAME: \22name\22:\22plain\22}
 // CHECK-SAME: }]}\00")
-// Four tensors: type, rank and extents of each.
-// CHECK: llvm.mlir.global internal constant @wna16_signature_0(dense<[4, 1, 2, -1, 64, 7, 2, 4, 64, 1, 2, 4, 64, 1, 2, -1, 64]>
+// The cpu, four tensors, and the type, rank and extents of each; -18 is the
+// symbol of the first axis of matrices.
+// CHECK: llvm.mlir.global internal constant @wna16_signature_0(dense<[1, 4, 1, 2, -18, 64, 7, 2, 4, 64, 1, 2, 4, 64, 1, 2, -18, 64]>
 
 // CHECK: func.func @workspace_size(
 func.func @workspace_size(%m: index) -> index attributes {wna16.extents = [[0, 0]]} {
@@ -31,7 +32,8 @@ func.func @workspace_size(%m: index) -> index attributes {wna16.extents = [[0, 0
 // CHECK: %[[FIELD:.*]] = llvm.getelementptr %[[TENSORS]][0, 7]
 // CHECK: %[[SHAPE:.*]] = llvm.load %[[FIELD]]
 // CHECK: %[[EXTENT:.*]] = llvm.load %[[SHAPE]] : !llvm.ptr -> i64
-// CHECK: %[[TOKENS:.*]] = arith.index_cast %[[EXTENT]] : i64 to index
+// CHECK: %[[LARGEST:.*]] = arith.maxsi %[[EXTENT]], %{{.*}} : i64
+// CHECK: %[[TOKENS:.*]] = arith.index_cast %[[LARGEST]] : i64 to index
 // CHECK: %[[SIZE:.*]] = func.call @workspace_size(%[[TOKENS]])
 // CHECK: %[[NEEDED:.*]] = arith.index_cast %[[SIZE]] : index to i64
 // CHECK: llvm.call @wna16_check_workspace(%[[NEEDED]], %[[SPACE]], %[[BYTES]])

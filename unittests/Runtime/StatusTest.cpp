@@ -95,9 +95,10 @@ TEST(Status, TensorsAndWorkspaceThatAreRefused) {
                             workspace.data(), given, nullptr);
     return std::string(wna16_status_message());
   };
-  EXPECT_EQ(call([](auto &x) { x.device.device_type = 2; }, bytes),
-            "fused_experts: expected x on the cpu (device type 1), got device "
-            "type 2");
+  EXPECT_EQ(
+      call([](auto &x) { x.device.device_type = 2; }, bytes),
+      "fused_experts: expected x on device type 1 (1 is the cpu), got device "
+      "type 2");
   EXPECT_EQ(call([](auto &x) { x.dtype = {0, 32, 1}; }, bytes),
             "fused_experts: expected x of type f32, got i32 (code 0, 32 bits, "
             "1 lanes)");
@@ -127,20 +128,31 @@ TEST(Status, SignaturesAreChecked) {
     wna16_check_arguments(signature.data(), &view, count);
     return std::string(wna16_status_message());
   };
-  EXPECT_EQ(check({1, 2, 2, 2, -1}, 1), "");
-  EXPECT_EQ(check({1, 2, 2, 2, 4}, 1),
+  EXPECT_EQ(check({1, 1, 2, 2, 2, -1}, 1), "");
+  EXPECT_EQ(check({1, 1, 2, 2, 2, 4}, 1),
             "arguments: expected argument 0 of shape [2, 4], got rank 2, [2, "
             "3]");
-  EXPECT_EQ(check({1, 0, 2, 2, 3}, 1),
+  EXPECT_EQ(check({1, 1, 0, 2, 2, 3}, 1),
             "arguments: expected argument 0 of type f16, got f32 (code 2, 32 "
             "bits, 1 lanes)");
-  EXPECT_EQ(check({1, 10, 2, 2, 3}, 1),
+  EXPECT_EQ(check({1, 1, 10, 2, 2, 3}, 1),
             "arguments: expected a signature's type from 0 to 9, got 10");
-  EXPECT_EQ(check({1, 2, 9, 2, 3}, 1),
+  EXPECT_EQ(check({1, 1, 2, 9, 2, 3}, 1),
             "arguments: expected a signature's rank from 0 to 8, got 9");
-  EXPECT_EQ(check({1, 2, -1}, 1),
+  EXPECT_EQ(check({1, 1, 2, -1}, 1),
             "arguments: expected a signature's rank from 0 to 8, got -1");
-  EXPECT_EQ(check({2, 2, 2, 2, 3}, 1), "arguments: expected 2 tensors, got 1");
+  EXPECT_EQ(check({1, 2, 2, 2, 2, 3}, 1),
+            "arguments: expected 2 tensors, got 1");
+  // One symbol is one extent: [2, 3] is not square.
+  EXPECT_EQ(check({1, 1, 2, 2, -2, -3}, 1), "");
+  EXPECT_EQ(check({1, 1, 2, 2, -2, -2}, 1),
+            "arguments: expected axis 1 of argument 0 to be 2 as in the "
+            "tensors before, got 3");
+  EXPECT_EQ(check({1, 1, 2, 2, -2, -1000}, 1),
+            "arguments: expected a signature's symbol from 0 to 127, got 998");
+  EXPECT_EQ(check({2, 1, 2, 2, 2, 3}, 1),
+            "arguments: expected argument 0 on device type 2 (1 is the cpu), "
+            "got device type 1");
   EXPECT_EQ(wna16_check_arguments(nullptr, &view, 1), WNA16_INVALID_ARGUMENT);
   wna16_status_clear();
 }

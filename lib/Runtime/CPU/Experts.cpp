@@ -285,6 +285,8 @@ static bool countTokens(const ExpertsPlan &plan, int64_t tokens,
 }
 
 int64_t wna16_cpu_fused_experts_workspace(const void *plan, int64_t tokens) {
+  // A size does not depend on what failed before.
+  wna16_status_clear();
   ExpertsPlan experts;
   int64_t total;
   if (!readPlan(plan, experts) || !countTokens(experts, tokens, total))

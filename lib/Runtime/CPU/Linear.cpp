@@ -121,6 +121,8 @@ static void runChunk(const LinearPlan &plan, const LinearArguments &arguments,
 }
 
 int64_t wna16_cpu_linear_workspace(const void *plan, int64_t tokens) {
+  // A size does not depend on what failed before.
+  wna16_status_clear();
   LinearPlan linear;
   if (!readPlan(plan, linear) ||
       !checkRange(kKernel, "tokens", tokens, 0, INT64_MAX))

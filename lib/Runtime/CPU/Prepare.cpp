@@ -69,6 +69,16 @@ static wna16_status report(const char *kernel, wna16_status code,
                  : WNA16_OK;
 }
 
+/// No exception leaves the library.
+template <typename Step>
+static Failure guarded(Step step) {
+  try {
+    return step();
+  } catch (const std::bad_alloc &) {
+    return fail("out of memory");
+  }
+}
+
 /// Calls step(range) for all experts, from all threads. Of several failures the
 /// first expert's counts.
 template <typename Step>
@@ -77,12 +87,7 @@ static wna16_status forExperts(const char *kernel, int64_t experts, Step step) {
   int64_t failed = experts;
 #pragma omp parallel for num_threads(threadCount()) schedule(dynamic)
   for (int64_t e = 0; e < experts; ++e) {
-    Failure failure = ok();
-    try {
-      failure = step(ExpertRange{e, e + 1});
-    } catch (const std::bad_alloc &) {
-      failure = fail("out of memory");
-    }
+    Failure failure = guarded([&] { return step(ExpertRange{e, e + 1}); });
     if (!failure)
       continue;
 #pragma omp critical(wna16_first_failure)
@@ -113,7 +118,7 @@ wna16_status wna16_cpu_convert(const void *plan, const wna16_tensor *tensors,
   // Folding scales into int16 takes the maximum over all experts.
   if (convert.target.scale == ScalarType::I16)
     return report(kKernel, WNA16_OUT_OF_RANGE,
-                  move({0, convert.source.experts}));
+                  guarded([&] { return move({0, convert.source.experts}); }));
   return forExperts(kKernel, convert.source.experts, move);
 }
 
@@ -133,8 +138,10 @@ wna16_status wna16_cpu_convert_bias(const void *plan,
                   {from.experts, from.halves, to.output});
   if (!reader.good())
     return wna16_status_get();
-  return report(kKernel, WNA16_INVALID_ARGUMENT,
-                moveBias(from, source.data, to, target.data, source.type));
+  return report(kKernel, WNA16_INVALID_ARGUMENT, guarded([&] {
+                  return moveBias(from, source.data, to, target.data,
+                                  source.type);
+                }));
 }
 
 wna16_status wna16_cpu_dequantize(const void *plan, const wna16_tensor *tensors,

@@ -128,7 +128,8 @@ static void routeToken(const wna16_route_plan &plan, const float *correction,
   float sum = 0;
   for (int64_t i = 0; i < plan.top_k; ++i)
     sum += weights[i];
-  const bool divide = plan.renormalize && sum != 0;
+  // A softmax over the chosen ones sums to one already.
+  const bool divide = plan.renormalize && !plan.softmax_after_topk && sum != 0;
   const float scaling = static_cast<float>(plan.scaling);
   for (int64_t i = 0; i < plan.top_k; ++i)
     weights[i] = (divide ? weights[i] / sum : weights[i]) * scaling;
@@ -179,6 +180,8 @@ static int64_t scratchBytes(const wna16_route_plan &plan) {
 }
 
 int64_t wna16_cpu_route_workspace(const void *plan, int64_t tokens) {
+  // A size does not depend on what failed before.
+  wna16_status_clear();
   wna16_route_plan route;
   if (!readPlan(plan, route) ||
       !checkRange(kKernel, "tokens", tokens, 0, INT64_MAX))
