@@ -1,5 +1,4 @@
-//===- Emulate.cpp - Lower the dialect to linalg
-//----------------------------===//
+//===- Emulate.cpp - Lower the dialect to linalg --------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- EmulateExperts.cpp - linear and fused_experts as linalg
-//--------------===//
+//===- EmulateExperts.cpp - linear and fused_experts as linalg ------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

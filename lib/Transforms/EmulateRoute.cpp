@@ -1,5 +1,4 @@
-//===- EmulateRoute.cpp - route as linalg
-//-----------------------------------===//
+//===- EmulateRoute.cpp - route as linalg ---------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- EmulateWeights.cpp - Read stored weights, whatever their layout
-//------===//
+//===- EmulateWeights.cpp - Read stored weights, whatever their layout ----===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

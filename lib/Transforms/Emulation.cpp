@@ -1,5 +1,4 @@
-//===- Emulation.cpp - Scalar code inside linalg.generic
-//--------------------===//
+//===- Emulation.cpp - Scalar code inside linalg.generic ------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- wna16-lsp-server.cpp - Language server
-//-------------------------------===//
+//===- wna16-lsp-server.cpp - Language server -----------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- wna16-opt.cpp - The passes on the command line
-//-----------------------===//
+//===- wna16-opt.cpp - The passes on the command line ---------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- wna16-plugin.cpp - Dialect and passes for a stock mlir-opt
-//-----------===//
+//===- wna16-plugin.cpp - Dialect and passes for a stock mlir-opt ---------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

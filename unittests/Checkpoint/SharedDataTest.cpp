@@ -1,5 +1,4 @@
-//===- SharedDataTest.cpp - Checkpoints written by the quantisers *- C++
-//-*-===//
+//===- SharedDataTest.cpp - Checkpoints written by the quantisers ---------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

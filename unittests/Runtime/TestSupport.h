@@ -1,5 +1,4 @@
-//===- TestSupport.h - Tensors, weights and a reference for the tests *- C++
-//-*-===//
+//===- TestSupport.h - Tensors, weights and a reference for the tests -----===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ExpertsPortable.cpp - Fused experts for any layout and machine *- C++
-//-*-===//
+//===- ExpertsPortable.cpp - Fused experts for any layout and machine -----===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -6,7 +6,7 @@ checkpoints=0 runs=0 failed=0
 for dir in "$2"/*/; do
   checkpoints=$((checkpoints + 1))
   out=0.75lp
-  case $dir in *deepseekv3*) out=0.9lp ;; esac
+  "$wna16" check "$dir" | grep -q 'shared.* dense ' && out=0.9lp
   for backend in cpu emulation; do
     for limits in "--tolerance 0.75lp --out-tolerance $out" \
                   "--dtype f32 --tolerance 1e-6"; do

@@ -39,7 +39,7 @@ def WNA16_PackedAttr : WNA16_Encoding<"Packed", "packed"> {
 
     - `code`: `u4b8`, `u8b128` (unsigned, zero 8 or 128), `u4`, `u8` (zero points
       stored), `s4`, `s8` (two's complement), `u4fp8` (4-bit codes rewritten for
-      fp8 activations).
+      fp8 activations; their scales are stored times 512).
     - `group`: input rows that share a scale; -1: all of them.
     - `layout`: an entry of the catalogue (docs/Layouts.md).
     - `scale`: element type of the scales, `f16` unless given; `i16` for scales

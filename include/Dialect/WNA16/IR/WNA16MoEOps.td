@@ -16,6 +16,9 @@ def WNA16_MoEDoc : OpDocGroup {
   let description = [{
     Destination-style operations on tensors with a dynamic number of tokens. A
     backend turns each into `kernel_plan` and `kernel_run`.
+
+    *Lifespan*: introduced by importers and frontends, consumed by
+    `wna16-emulate` or `wna16-disassemble`, and forbidden after.
   }];
 }
 

@@ -18,6 +18,10 @@ def WNA16_WeightDoc : OpDocGroup {
     brought, step by step, into the storage that a backend wants. All of it is
     pure and depends on weights alone, so it moves into a function that runs
     once.
+
+    *Lifespan*: steps (`pad` to `convert_bias`) are introduced by
+    `wna16-materialize-layouts`, fused by `wna16-hoist-prepare`, consumed by
+    `wna16-emulate` or `wna16-disassemble`, and forbidden after.
   }];
 }
 
@@ -29,7 +33,8 @@ def WNA16_ParameterOp : WNA16_Op<"parameter", [Pure]> {
     Names the file tensors that make up one tensor. In the pattern, `{expert}`
     stands for 0 .. E-1 and becomes the leading axis; `{a,b}` stands for two
     tensors joined along axis `concat` of the file tensor; without braces it is
-    one tensor as it lies.
+    one tensor as it lies. A tensor that is not per expert may have a leading 1
+    that the file tensor lacks; it counts as the expert axis.
 
     Constraints:
     - (C1) `concat` is given if and only if the pattern has alternatives.

@@ -1,5 +1,4 @@
-//===- Encoding.cpp - What encoded tensors say about themselves
-//-------------===//
+//===- Encoding.cpp - What encoded tensors say about themselves -----------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

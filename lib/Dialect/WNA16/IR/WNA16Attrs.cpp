@@ -1,5 +1,4 @@
-//===- WNA16Attrs.cpp - Encodings and the target
-//----------------------------===//
+//===- WNA16Attrs.cpp - Encodings and the target --------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -327,7 +326,9 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
       continue;
     }
     number.consume_back("a");
-    if (number.getAsInteger(10, capability) || capability <= 0) {
+    // The compute capability times ten has two or three digits.
+    if (number.size() > 3 || number.getAsInteger(10, capability) ||
+        capability <= 0) {
       error =
           ("expected a compute capability sm_NN, got '" + piece + "'").str();
       return {};

@@ -1,5 +1,4 @@
-//===- WNA16Dialect.cpp - The dialect
-//---------------------------------------===//
+//===- WNA16Dialect.cpp - The dialect -------------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

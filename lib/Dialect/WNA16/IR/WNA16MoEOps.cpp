@@ -1,5 +1,4 @@
-//===- WNA16MoEOps.cpp - Routing and experts
-//--------------------------------===//
+//===- WNA16MoEOps.cpp - Routing and experts ------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- WNA16RuntimeOps.cpp - The contact with the runtime
-//-------------------===//
+//===- WNA16RuntimeOps.cpp - The contact with the runtime -----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

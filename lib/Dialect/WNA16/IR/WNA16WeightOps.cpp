@@ -1,5 +1,4 @@
-//===- WNA16WeightOps.cpp - Weights and their preparation
-//-------------------===//
+//===- WNA16WeightOps.cpp - Weights and their preparation -----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
