@@ -91,4 +91,24 @@ void expectExact(const Checkpoint &checkpoint,
   }
 }
 
+LinearStyle style(Stored stored, int bits, int64_t group, bool symmetric,
+                  bool actOrder) {
+  LinearStyle result;
+  result.stored = stored;
+  result.bits = bits;
+  result.group = group;
+  result.symmetric = symmetric;
+  result.actOrder = actOrder;
+  return result;
+}
+
+ModelStyle model(int64_t experts, int64_t hidden, int64_t intermediate) {
+  ModelStyle result;
+  result.count = experts;
+  result.hidden = hidden;
+  result.intermediate = intermediate;
+  result.topK = 1;
+  return result;
+}
+
 } // namespace wna16::test

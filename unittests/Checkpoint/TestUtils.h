@@ -35,6 +35,13 @@ void expectExact(const Checkpoint &checkpoint,
 #define EXPECT_CONTAINS(text, part)                                            \
   EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
+/// How one linear is stored.
+LinearStyle style(Stored stored, int bits, int64_t group, bool symmetric,
+                  bool actOrder = false);
+
+/// A model of one expert a token.
+ModelStyle model(int64_t experts, int64_t hidden, int64_t intermediate);
+
 } // namespace wna16::test
 
 #endif // WNA16_UNITTESTS_CHECKPOINT_TESTUTILS_H
