@@ -345,17 +345,16 @@ private:
     if (!size || !isSizeOf(size, function))
       return function.emitError()
              << "expected " << kWorkspaceAttrName << " to name a function "
-             << "of indices to an index with " << kExtentsAttrName
+             << "(index) -> index with " << kExtentsAttrName
              << " = [[argument, axis], ...], got " << attribute;
     return success();
   }
 
   static bool isSizeOf(func::FuncOp size, func::FuncOp function) {
     auto extents = size->getAttrOfType<ArrayAttr>(kExtentsAttrName);
-    auto isIndex = [](Type type) { return type.isIndex(); };
-    if (!extents || size.getNumResults() != 1 ||
-        !isIndex(size.getResultTypes()[0]) || size.getNumArguments() == 0 ||
-        !llvm::all_of(size.getArgumentTypes(), isIndex))
+    Type index = IndexType::get(function.getContext());
+    if (!extents || size.getArgumentTypes() != ArrayRef<Type>(index) ||
+        size.getResultTypes() != ArrayRef<Type>(index))
       return false;
     ArrayRef<Type> tensors = tensorTypes(function);
     return llvm::all_of(extents, [&](Attribute extent) {
