@@ -26,17 +26,29 @@ struct ExpertRange {
   int64_t end = 0;
 };
 
+/// The part of each expert of a source that a move takes: inputs [input, input
+/// + inputs) and of each half outputs [output, output + outputs). The target
+/// sees it as a weight of its own. -1: all from the first on.
+struct Window {
+  int64_t input = 0;
+  int64_t inputs = -1;
+  int64_t output = 0;
+  int64_t outputs = -1;
+};
+
 /// Whether `moveWeight` can bring `source` into `target`, and if not, why, with
-/// the numbers. Allowed: any pair of layouts; target extents >= source extents
+/// the numbers. Allowed: any pair of layouts; target extents >= the window's
 /// (new inputs of an old group get the code that decodes to 0; other padding
 /// is zero bits: code 0, scale 0, zero point 0);
-/// target group dividing the source group; code types of one width as far as
+/// target group dividing the source group and the window's first input; code
+/// types of one width as far as
 /// their ranges agree (u4b8/s4/u4/u4fp8, u8b128/s8/u8; to a code type with
 /// implied zero only when the source's zero is that implied one); zero-point
 /// conventions; scale type (rounded to nearest even once; I16 folds the scales
 /// and produces GlobalScale) and factor (`scaleFactor` of the code type);
 /// act-order Index -> Sorted.
-Failure checkMove(const WeightSpec &source, const WeightSpec &target);
+Failure checkMove(const WeightSpec &source, const WeightSpec &target,
+                  Window window = {});
 
 /// Brings experts `range` of `from` into `to`, every byte of the target's parts
 /// written. Returns a failure when the data forbid it (a group index out of
@@ -44,7 +56,7 @@ Failure checkMove(const WeightSpec &source, const WeightSpec &target);
 /// naming the expert.
 Failure moveWeight(const WeightSpec &source, const WeightBuffers &from,
                    const WeightSpec &target, const WeightBuffers &to,
-                   ExpertRange range);
+                   ExpertRange range, Window window = {});
 
 /// Writes dense values [experts of range, rows, input], output axis first, in
 /// `type`: (Q - z) * s computed in f32 and rounded once; with `scaleFirst`,

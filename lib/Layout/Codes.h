@@ -132,8 +132,9 @@ struct ExpertView {
   uint8_t *permutation = nullptr;
   uint8_t *globalScale = nullptr;
 
-  /// Writes zeros to codes, scales and zero points.
-  void clear() const;
+  /// Writes zeros to codes, or to scales and zero points.
+  void clearCodes() const;
+  void clearSides() const;
 
   /// What stored scales count in.
   float scaleUnit() const {

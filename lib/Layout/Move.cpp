@@ -8,7 +8,7 @@
 
 #include "Layout/Move.h"
 
-#include "Codes.h"
+#include "CodeMover.h"
 
 #include <algorithm>
 #include <cmath>
@@ -84,8 +84,11 @@ Result<ExpertView> wna16::viewExpert(const WeightSpec &spec,
   return view;
 }
 
-void ExpertView::clear() const {
+void ExpertView::clearCodes() const {
   std::fill_n(codeData, codes.size() * spec->bits() / 8, 0);
+}
+
+void ExpertView::clearSides() const {
   if (scaleData)
     std::fill_n(scaleData, scales.size() * sizeOf(spec->scale), 0);
   if (zeroData)
@@ -116,28 +119,53 @@ static Failure checkCodes(const WeightSpec &source, const WeightSpec &target) {
   return ok();
 }
 
+/// The window with its extents filled in, once it lies within the source.
+static Result<Window> resolve(const WeightSpec &source, Window window) {
+  if (window.inputs < 0)
+    window.inputs = source.input - window.input;
+  if (window.outputs < 0)
+    window.outputs = source.output - window.output;
+  struct {
+    const char *axis;
+    int64_t begin, size, extent;
+  } const axes[] = {{"input", window.input, window.inputs, source.input},
+                    {"output", window.output, window.outputs, source.output}};
+  for (auto [axis, begin, size, extent] : axes)
+    if (begin < 0 || size < 0 || begin > extent || size > extent - begin)
+      return fail("expected a window within " + std::string(axis) + " " +
+                  std::to_string(extent) + ", got " + std::to_string(size) +
+                  " from " + std::to_string(begin) + " on");
+  return window;
+}
+
 /// Experts and halves stay, other extents may grow.
-static Failure checkGrowth(const WeightSpec &source, const WeightSpec &target) {
+static Failure checkGrowth(const WeightSpec &source, const WeightSpec &target,
+                           Window window) {
   if (source.experts != target.experts || source.halves != target.halves)
     return fail("expected equal experts and halves, got " +
                 std::to_string(source.experts) + " x " +
                 std::to_string(source.halves) + " and " +
                 std::to_string(target.experts) + " x " +
                 std::to_string(target.halves));
-  if (target.input < source.input || target.output < source.output)
+  if (target.input < window.inputs || target.output < window.outputs)
     return fail("expected no extent to shrink, got input " +
-                std::to_string(source.input) + " to " +
+                std::to_string(window.inputs) + " to " +
                 std::to_string(target.input) + " and output " +
-                std::to_string(source.output) + " to " +
+                std::to_string(window.outputs) + " to " +
                 std::to_string(target.output));
   return ok();
 }
 
-static Failure checkGroups(const WeightSpec &source, const WeightSpec &target) {
+static Failure checkGroups(const WeightSpec &source, const WeightSpec &target,
+                           Window window) {
   if (source.groups() > 1 && (target.group < 0 || source.group % target.group))
     return fail("expected the new group (" + std::to_string(target.group) +
                 ") to divide the old one (" + std::to_string(source.group) +
                 ")");
+  if (source.groups() > 1 && window.input % target.group)
+    return fail("expected the new group (" + std::to_string(target.group) +
+                ") to divide the window's first input (" +
+                std::to_string(window.input) + ")");
   if (source.actOrder != target.actOrder &&
       (source.actOrder != ActOrder::Index ||
        target.actOrder != ActOrder::Sorted))
@@ -146,7 +174,8 @@ static Failure checkGroups(const WeightSpec &source, const WeightSpec &target) {
                 show(name(source.actOrder)) + " and " +
                 show(name(target.actOrder)));
   if (source.actOrder != ActOrder::None &&
-      (source.group != target.group || source.input != target.input))
+      (source.group != target.group || source.input != target.input ||
+       window.inputs != source.input))
     return fail("expected act-order rows to keep group and input, got group " +
                 std::to_string(source.group) + " to " +
                 std::to_string(target.group) + " and input " +
@@ -155,16 +184,20 @@ static Failure checkGroups(const WeightSpec &source, const WeightSpec &target) {
   return ok();
 }
 
-Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
+Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target,
+                         Window window) {
   for (const WeightSpec *spec : {&source, &target})
     if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
       return parts.takeFailure();
-  if (Failure bad = checkGrowth(source, target))
+  Result<Window> resolved = resolve(source, window);
+  if (!resolved)
+    return resolved.takeFailure();
+  if (Failure bad = checkGrowth(source, target, *resolved))
     return bad;
   if (Failure bad = checkCodes(source, target))
     return bad;
   if (source.code != CodeType::Dense)
-    return checkGroups(source, target);
+    return checkGroups(source, target, *resolved);
   if (source.element != target.element)
     return fail("expected one element type, got " + show(name(source.element)) +
                 " and " + show(name(target.element)));
@@ -177,45 +210,62 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target) {
 
 namespace {
 
+/// The addresses of a side tensor's elements in source and target, as far as
+/// both have them.
+struct SideTable {
+  struct Entry {
+    int64_t index, from, to; ///< the source's index, and both terms
+  };
+  std::vector<Entry> groups, rows;
+
+  /// Calls fn(group, row) for every element, in the target's order.
+  template <typename Fn>
+  void forEach(Fn fn) const {
+    bool groupsInside = groups.size() > 1 && rows.size() > 1 &&
+                        groups[1].to - groups[0].to < rows[1].to - rows[0].to;
+    const std::vector<Entry> &outer = groupsInside ? rows : groups;
+    const std::vector<Entry> &inner = groupsInside ? groups : rows;
+    for (const Entry &o : outer)
+      for (const Entry &i : inner)
+        groupsInside ? fn(i, o) : fn(o, i);
+  }
+};
+
 /// One expert's move.
 class Mover {
 public:
-  Mover(const ExpertView &from, const ExpertView &to, int64_t expert)
-      : from(from), to(to), source(*from.spec), target(*to.spec),
-        expert(expert) {}
+  Mover(const ExpertView &from, const ExpertView &to, const CodeMover &codes,
+        Window window, int64_t expert)
+      : from(from), to(to), codes(codes), source(*from.spec), target(*to.spec),
+        window(window), expert(expert) {}
 
   Failure run(float largestScale) {
-    if (source.code == CodeType::Dense) {
-      to.clear();
-      moveElements();
-      return ok();
-    }
-    if (Failure bad = orderRows())
+    if (Failure bad = orderInputs())
       return bad;
     // What is not written below is padding.
-    to.clear();
+    to.clearSides();
     if (Failure bad = moveScales(largestScale))
       return bad;
     moveZeros();
-    moveCodes();
+    codes.run(from, to, order);
     if (target.layout->trailerBytes)
       writeBlockSums();
     return ok();
   }
 
 private:
-  /// For each input of the target, the source's input and its group.
-  Failure orderRows() {
+  /// For each input that the target takes the source's, and its group.
+  Failure orderInputs() {
     if (Failure bad = checkGroupIndex(from, expert))
       return bad;
-    rows.resize(static_cast<size_t>(source.input));
-    std::iota(rows.begin(), rows.end(), 0);
-    groupOfRow.resize(rows.size());
+    order.source.resize(static_cast<size_t>(window.inputs));
+    std::iota(order.source.begin(), order.source.end(), window.input);
+    order.group.resize(static_cast<size_t>(source.input));
     int64_t size = groupSize(source);
     for (int64_t k = 0; k < source.input; ++k)
-      groupOfRow[k] = from.groupIndex ? loadInt(from.groupIndex, k) : k / size;
+      order.group[k] = from.groupIndex ? loadInt(from.groupIndex, k) : k / size;
     if (source.actOrder != target.actOrder)
-      return sortRows(size);
+      return sortInputs(size);
     if (to.groupIndex)
       std::copy_n(from.groupIndex, 4 * source.input, to.groupIndex);
     if (to.permutation)
@@ -223,66 +273,71 @@ private:
     return ok();
   }
 
-  Failure sortRows(int64_t size) {
-    std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
-      return groupOfRow[a] < groupOfRow[b];
+  Failure sortInputs(int64_t size) {
+    order.sorted = true;
+    std::vector<int64_t> &inputs = order.source;
+    std::stable_sort(inputs.begin(), inputs.end(), [&](int64_t a, int64_t b) {
+      return order.group[a] < order.group[b];
     });
     for (int64_t k = 0; k < source.input; ++k) {
-      if (groupOfRow[rows[k]] != k / size)
+      if (order.group[inputs[k]] != k / size)
         return fail("expected groups of " + std::to_string(size) +
                     " inputs of expert " + std::to_string(expert) +
-                    ", got group " + std::to_string(groupOfRow[rows[k]]) +
+                    ", got group " + std::to_string(order.group[inputs[k]]) +
                     " where " + std::to_string(k / size) +
                     " should be (sorted input " + std::to_string(k) + ")");
-      storeInt(to.permutation, k, rows[k]);
+      storeInt(to.permutation, k, inputs[k]);
     }
     return ok();
   }
 
-  /// The source's row for a row of the target; -1 in the padding.
-  int64_t sourceRow(int64_t row) const {
-    int64_t n = row % target.output;
-    return n < source.output ? row / target.output * source.output + n : -1;
+  SideTable tabulate(const AddressMap &in, const AddressMap &out) const {
+    SideTable table;
+    for (int64_t g = 0, e = target.groups(); g < e; ++g) {
+      int64_t first = target.group < 0 ? 0 : g * target.group;
+      if (first >= window.inputs)
+        break;
+      int64_t group =
+          source.group < 0 ? 0 : (window.input + first) / source.group;
+      table.groups.push_back({group, in.group(group), out.group(g)});
+    }
+    for (int64_t half = 0; half < target.halves; ++half)
+      for (int64_t n = 0; n < window.outputs; ++n) {
+        int64_t row = half * source.output + window.output + n;
+        table.rows.push_back(
+            {row, in.row(row), out.row(half * target.output + n)});
+      }
+    return table;
   }
 
-  /// The source's group that group `g` of the target is part of; -1 beyond.
-  int64_t sourceGroup(int64_t g) const {
-    int64_t first = target.group < 0 ? 0 : g * target.group;
-    if (first >= source.input)
-      return -1;
-    return source.group < 0 ? 0 : first / source.group;
-  }
-
-  template <typename Fn>
-  void forEachGroup(Fn fn) {
-    for (int64_t g = 0, e = target.groups(); g < e; ++g)
-      for (int64_t r = 0, rs = target.rows(); r < rs; ++r)
-        if (int64_t group = sourceGroup(g), row = sourceRow(r);
-            group >= 0 && row >= 0)
-          fn(g, r, group, row);
+  template <typename Element>
+  void copyScales(const SideTable &table) {
+    table.forEach([&](const auto &group, const auto &row) {
+      std::memcpy(to.scaleData + (group.to + row.to) * sizeof(Element),
+                  from.scaleData + (group.from + row.from) * sizeof(Element),
+                  sizeof(Element));
+    });
   }
 
   Failure moveScales(float largest) {
-    int64_t size = sizeOf(target.scale);
-    float factor = scaleFactor(target.code);
-    bool copies =
-        source.scale == target.scale && factor == scaleFactor(source.code);
+    SideTable table = tabulate(from.scales, to.scales);
+    float factor = scaleFactor(target.code), unit = from.scaleUnit();
+    if (source.scale == target.scale && factor == scaleFactor(source.code)) {
+      sizeOf(source.scale) == 2 ? copyScales<uint16_t>(table)
+                                : copyScales<uint32_t>(table);
+      return ok();
+    }
     Failure bad;
-    forEachGroup([&](int64_t g, int64_t r, int64_t group, int64_t row) {
-      int64_t at = to.scales.group(g) + to.scales.row(r);
-      if (copies) {
-        int64_t old = from.scales.group(group) + from.scales.row(row);
-        std::copy_n(from.scaleData + old * size, size,
-                    to.scaleData + at * size);
-        return;
-      }
-      float value = from.scale(group, row);
+    table.forEach([&](const auto &group, const auto &row) {
+      int64_t at = group.to + row.to;
+      float value =
+          loadScale(source.scale, from.scaleData, group.from + row.from, unit);
       if (target.scale == ScalarType::I16)
         return fold(value, largest, at);
       storeFloat(target.scale, to.scaleData, at, value * factor);
       if (std::isfinite(value) && !bad &&
           !std::isfinite(loadFloat(target.scale, to.scaleData, at)))
-        bad = overflow(value, group, row);
+        bad = overflow(value, group.index, row.index);
     });
     return bad;
   }
@@ -309,99 +364,74 @@ private:
   void moveZeros() {
     if (!to.zeroData)
       return;
+    // Without zero points of its own the source implies one.
+    static const AddressMap none;
+    SideTable table = tabulate(from.zeroData ? from.zeros : none, to.zeros);
     uint32_t mask = (1u << target.bits()) - 1;
-    forEachGroup([&](int64_t g, int64_t r, int64_t group, int64_t row) {
-      uint32_t zero = static_cast<uint32_t>(from.zero(group, row));
-      if (target.zeros == ZeroPoints::MinusOne)
-        zero = (zero - 1) & mask;
-      storeCode(to.zeroData, zeroBits(target),
-                to.zeros.group(g) + to.zeros.row(r), zero);
+    uint32_t less = target.zeros == ZeroPoints::MinusOne ? 1 : 0;
+    int bits = zeroBits(target), implied = impliedZero(source.code);
+    table.forEach([&](const auto &group, const auto &row) {
+      int zero = from.zeroData
+                     ? loadZero(source, from.zeroData, group.from + row.from)
+                     : implied;
+      storeCode(to.zeroData, bits, group.to + row.to,
+                (static_cast<uint32_t>(zero) - less) & (less ? mask : ~0u));
     });
-  }
-
-  void moveCodes() {
-    std::vector<int64_t> fromInput(rows.size());
-    std::vector<int64_t> toInput(static_cast<size_t>(target.input));
-    for (int64_t k = 0; k < source.input; ++k)
-      fromInput[k] = from.codes.input(rows[k]);
-    for (int64_t k = 0; k < target.input; ++k)
-      toInput[k] = to.codes.input(k);
-    for (int64_t r = 0, e = target.rows(); r < e; ++r)
-      if (int64_t row = sourceRow(r); row >= 0) {
-        moveRow(r, row, fromInput.data(), toInput.data());
-        padRow(r, row, toInput.data());
-      }
-  }
-
-  void moveRow(int64_t r, int64_t row, const int64_t *fromInput,
-               const int64_t *toInput) {
-    int bits = target.bits();
-    bool recodes = source.code != target.code;
-    // Codes that mean the same bits need no zero point.
-    bool needsZero = recodes && (source.code == CodeType::U4FP8 ||
-                                 target.code == CodeType::U4FP8);
-    int64_t toRow = to.codes.row(r), fromRow = from.codes.row(row);
-    for (int64_t k = 0; k < source.input; ++k) {
-      uint32_t code = loadCode(from.codeData, bits, fromRow + fromInput[k]);
-      if (recodes) {
-        int zero = needsZero ? from.zero(groupOfRow[rows[k]], row) : 0;
-        code = fromUnsigned(target.code, toUnsigned(source.code, code, zero),
-                            zero);
-      }
-      storeCode(to.codeData, bits, toRow + toInput[k], code);
-    }
-  }
-
-  /// New inputs of an old group decode to 0; new groups have a scale of 0.
-  void padRow(int64_t r, int64_t row, const int64_t *toInput) {
-    int64_t size = groupSize(target);
-    for (int64_t k = source.input; k < target.input; ++k) {
-      int64_t group = sourceGroup(k / size);
-      if (group < 0)
-        return;
-      int zero = from.zero(group, row);
-      uint32_t code =
-          fromUnsigned(target.code, static_cast<uint32_t>(zero), zero);
-      storeCode(to.codeData, target.bits(), to.codes.row(r) + toInput[k], code);
-    }
-  }
-
-  void moveElements() {
-    int64_t size = sizeOf(target.element);
-    for (int64_t r = 0, e = target.rows(); r < e; ++r) {
-      int64_t row = sourceRow(r);
-      if (row < 0)
-        continue;
-      for (int64_t k = 0; k < source.input; ++k)
-        std::copy_n(
-            from.codeData + (from.codes.row(row) + from.codes.input(k)) * size,
-            size, to.codeData + (to.codes.row(r) + to.codes.input(k)) * size);
-    }
   }
 
   /// After each block, i32 sums of Q - z over its inputs for 32 outputs.
   void writeBlockSums() {
+    constexpr int64_t kOutputs = 32;
     int64_t block = blockLength(target), size = groupSize(target);
     int64_t tileBytes = to.codes.tile() * target.bits() / 8;
     int64_t blocks = target.input / block;
-    for (int64_t r = 0, e = target.rows(); r < e; ++r)
+    for (int64_t tile = 0; tile < target.rows() / kOutputs; ++tile)
       for (int64_t b = 0; b < blocks; ++b) {
-        // A block lies in one group.
-        int zero = to.zero(b * block / size, r);
-        int64_t sum = -zero * block, row = to.codes.row(r);
-        for (int64_t k = b * block; k < (b + 1) * block; ++k)
-          sum += loadCode(to.codeData, target.bits(), row + to.codes.input(k));
-        uint8_t *trailer = to.codeData + (r / 32 * blocks + b + 1) * tileBytes -
-                           target.layout->trailerBytes;
-        storeInt(trailer, r % 32, sum);
+        uint8_t *codes = to.codeData + (tile * blocks + b) * tileBytes;
+        uint8_t *trailer = codes + tileBytes - target.layout->trailerBytes;
+        int32_t sums[kOutputs];
+        sumBlock(codes, trailer - codes, sums);
+        for (int64_t n = 0; n < kOutputs; ++n) {
+          // A block lies in one group.
+          int64_t zero = to.zero(b * block / size, tile * kOutputs + n);
+          storeInt(trailer, n, sums[n] - zero * block);
+        }
       }
   }
 
   const ExpertView &from, &to;
+  const CodeMover &codes;
   const WeightSpec &source, &target;
+  Window window;
   int64_t expert;
-  std::vector<int64_t> rows, groupOfRow;
+  InputOrder order;
 };
+
+/// Dense elements; padding is zeros.
+void moveElements(const ExpertView &from, const ExpertView &to, Window window) {
+  const WeightSpec &source = *from.spec, &target = *to.spec;
+  int64_t size = sizeOf(target.element);
+  bool copies = from.codes.input(1) == 1 && to.codes.input(1) == 1;
+  for (int64_t half = 0; half < target.halves; ++half)
+    for (int64_t n = 0; n < target.output; ++n) {
+      uint8_t *out =
+          to.codeData + to.codes.row(half * target.output + n) * size;
+      int64_t moved = n < window.outputs ? window.inputs : 0;
+      const uint8_t *in = from.codeData;
+      if (moved)
+        in += from.codes.row(half * source.output + window.output + n) * size;
+      if (copies)
+        std::copy_n(in + window.input * size, moved * size, out);
+      for (int64_t k = copies ? moved : 0; k < target.input; ++k) {
+        uint8_t *element = out + to.codes.input(k) * size;
+        if (k < moved)
+          std::copy_n(in + from.codes.input(window.input + k) * size, size,
+                      element);
+        else
+          std::fill_n(element, size, 0);
+      }
+    }
+}
 
 } // namespace
 
@@ -452,14 +482,20 @@ static Result<float> moveGlobalScale(const WeightSpec &source,
 
 Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
                           const WeightSpec &target, const WeightBuffers &to,
-                          ExpertRange range) {
-  if (Failure bad = checkMove(source, target))
+                          ExpertRange range, Window window) {
+  if (Failure bad = checkMove(source, target, window))
     return bad;
+  window = *resolve(source, window);
   if (Failure bad = checkRange(source, range))
     return bad;
   Result<float> largest = moveGlobalScale(source, from, target, to);
   if (!largest)
     return largest.takeFailure();
+  Result<CodeMover> codes = CodeMover();
+  if (target.code != CodeType::Dense)
+    codes = CodeMover::make(source, target, window);
+  if (!codes)
+    return codes.takeFailure();
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> in = viewExpert(source, from, e),
                        out = viewExpert(target, to, e);
@@ -467,7 +503,9 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
       return in.takeFailure();
     if (!out)
       return out.takeFailure();
-    if (Failure bad = Mover(*in, *out, e).run(*largest))
+    if (target.code == CodeType::Dense)
+      moveElements(*in, *out, window);
+    else if (Failure bad = Mover(*in, *out, *codes, window, e).run(*largest))
       return bad;
   }
   return ok();

@@ -281,7 +281,8 @@ Failure wna16::quantizeWeight(ScalarType type, const void *in,
     Result<ExpertView> view = viewExpert(target, to, e);
     if (!view)
       return view.takeFailure();
-    view->clear();
+    view->clearCodes();
+    view->clearSides();
     for (int64_t r = 0; r < target.rows(); ++r) {
       for (int64_t k = 0; k < target.input; ++k)
         row[k] =

@@ -1,0 +1,95 @@
+//===- BlockKernelsAVX2.cpp - Block programs with AVX2 --------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockProgram.h"
+
+#include <immintrin.h>
+
+namespace {
+
+/// 16 bytes: AVX2 shuffles bytes within 16 only.
+struct Vector {
+  __m128i bits;
+
+  static Vector load(const uint8_t *at) {
+    return {_mm_loadu_si128(reinterpret_cast<const __m128i *>(at))};
+  }
+  static Vector splat(uint8_t byte) {
+    return {_mm_set1_epi8(static_cast<char>(byte))};
+  }
+  void store(uint8_t *at) const {
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(at), bits);
+  }
+  void stream(uint8_t *at) const {
+    _mm_stream_si128(reinterpret_cast<__m128i *>(at), bits);
+  }
+  Vector shuffle(Vector table) const {
+    return {_mm_shuffle_epi8(bits, table.bits)};
+  }
+  Vector operator^(Vector other) const {
+    return {_mm_xor_si128(bits, other.bits)};
+  }
+  /// The low nibbles of a below those of b.
+  static Vector lowNibbles(Vector a, Vector b) {
+    return {select(a.bits, _mm_slli_epi16(b.bits, 4))};
+  }
+  static Vector highNibbles(Vector a, Vector b) {
+    return {select(_mm_srli_epi16(a.bits, 4), b.bits)};
+  }
+
+private:
+  /// Low nibbles of one operand, high nibbles of the other.
+  static __m128i select(__m128i low, __m128i high) {
+    const __m128i mask = _mm_set1_epi8(15);
+    return _mm_or_si128(_mm_and_si128(low, mask), _mm_andnot_si128(mask, high));
+  }
+};
+
+struct Exchange {
+  Vector before, after;
+
+  explicit Exchange(const wna16::BlockStep &step)
+      : before(Vector::load(step.table[0])),
+        after(Vector::load(step.table[1])) {}
+  void apply(Vector &a, Vector &b) const {
+    __m128i x = a.shuffle(before).bits, y = b.shuffle(before).bits;
+    a = Vector{_mm_unpacklo_epi64(x, y)}.shuffle(after);
+    b = Vector{_mm_unpackhi_epi64(x, y)}.shuffle(after);
+  }
+};
+
+} // namespace
+
+#include "BlockSteps.h"
+
+/// 32 bytes hold inputs k0 k1 of outputs n0 n1 n2, output n3 in the high
+/// nibble; n4 tells one 32 bytes from the next.
+static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+  const __m256i ones = _mm256_set1_epi8(1), mask = _mm256_set1_epi8(15);
+  const __m256i pairs = _mm256_set1_epi16(1);
+  for (int half : {0, 1}) {
+    __m256i low = _mm256_setzero_si256(), high = low;
+    auto add = [&](__m256i &sum, __m256i codes) {
+      __m256i products =
+          _mm256_maddubs_epi16(_mm256_and_si256(codes, mask), ones);
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, pairs));
+    };
+    for (int64_t at = 32 * half; at < bytes; at += 64) {
+      __m256i codes =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i *>(block + at));
+      add(low, codes);
+      add(high, _mm256_srli_epi16(codes, 4));
+    }
+    auto *out = reinterpret_cast<__m256i *>(sums + 16 * half);
+    _mm256_storeu_si256(out, low);
+    _mm256_storeu_si256(out + 1, high);
+  }
+}
+
+const wna16::BlockKernels wna16::kBlockKernelsAVX2 = {
+    {/*laneBits=*/4, /*fused=*/false}, runBlocks, addBlock};

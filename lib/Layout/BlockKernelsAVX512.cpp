@@ -1,0 +1,90 @@
+//===- BlockKernelsAVX512.cpp - Block programs with AVX-512 VBMI ----------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockProgram.h"
+
+#include <immintrin.h>
+
+namespace {
+
+/// 64 bytes.
+struct Vector {
+  __m512i bits;
+
+  static Vector load(const uint8_t *at) { return {_mm512_loadu_si512(at)}; }
+  static Vector splat(uint8_t byte) {
+    return {_mm512_set1_epi8(static_cast<char>(byte))};
+  }
+  void store(uint8_t *at) const { _mm512_storeu_si512(at, bits); }
+  void stream(uint8_t *at) const {
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(at), bits);
+  }
+  Vector shuffle(Vector table) const {
+    return {_mm512_permutexvar_epi8(table.bits, bits)};
+  }
+  Vector operator^(Vector other) const {
+    return {_mm512_xor_si512(bits, other.bits)};
+  }
+  /// The low nibbles of a below those of b.
+  static Vector lowNibbles(Vector a, Vector b) {
+    return {select(a.bits, _mm512_slli_epi16(b.bits, 4))};
+  }
+  static Vector highNibbles(Vector a, Vector b) {
+    return {select(_mm512_srli_epi16(a.bits, 4), b.bits)};
+  }
+
+private:
+  /// Low nibbles of one operand, high nibbles of the other.
+  static __m512i select(__m512i low, __m512i high) {
+    constexpr int kSelect = 0xca; // mask ? low : high
+    return _mm512_ternarylogic_epi64(_mm512_set1_epi8(15), low, high, kSelect);
+  }
+};
+
+/// Byte picks from two registers do an exchange and both shuffles at once.
+struct Exchange {
+  Vector first, second;
+
+  explicit Exchange(const wna16::BlockStep &step)
+      : first(Vector::load(step.table[0])),
+        second(Vector::load(step.table[1])) {}
+  void apply(Vector &a, Vector &b) const {
+    Vector x{_mm512_permutex2var_epi8(a.bits, first.bits, b.bits)};
+    b.bits = _mm512_permutex2var_epi8(a.bits, second.bits, b.bits);
+    a = x;
+  }
+};
+
+} // namespace
+
+#include "BlockSteps.h"
+
+/// A register holds inputs k0 k1 of outputs n0 n1 n2 n4, output n3 in the high
+/// nibble.
+static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+  const __m512i ones = _mm512_set1_epi8(1), mask = _mm512_set1_epi8(15);
+  __m512i low = _mm512_setzero_si512(), high = low;
+  for (int64_t at = 0; at < bytes; at += 64) {
+    __m512i codes = _mm512_loadu_si512(block + at);
+    low = _mm512_dpbusd_epi32(low, _mm512_and_si512(codes, mask), ones);
+    high = _mm512_dpbusd_epi32(
+        high, _mm512_and_si512(_mm512_srli_epi16(codes, 4), mask), ones);
+  }
+  // Lanes count n0 n1 n2 n4: each half of 8 goes to its two quarters of 32.
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums),
+                      _mm512_castsi512_si256(low));
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 8),
+                      _mm512_castsi512_si256(high));
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 16),
+                      _mm512_extracti64x4_epi64(low, 1));
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 24),
+                      _mm512_extracti64x4_epi64(high, 1));
+}
+
+const wna16::BlockKernels wna16::kBlockKernelsAVX512 = {
+    {/*laneBits=*/6, /*fused=*/true}, runBlocks, addBlock};

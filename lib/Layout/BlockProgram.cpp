@@ -1,0 +1,254 @@
+//===- BlockProgram.cpp - A move plan as register shuffles ----------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockProgram.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+using namespace wna16;
+
+namespace {
+
+/// A permutation of lane bits: result bit i comes from bit [i].
+using LaneBits = std::vector<int>;
+
+/// Takes a plan's permutation apart into steps.
+class Builder {
+public:
+  Builder(const MovePlan &plan, BlockMachine machine)
+      : plan(plan), machine(machine), firstLane(plan.codeBits == 4 ? 1 : 0),
+        firstRegister(firstLane + machine.laneBits), holds(plan.bits()) {
+    for (int bit = 0; bit < plan.bits(); ++bit)
+      holds[plan.permutation[bit]] = bit;
+  }
+
+  BlockProgram build() {
+    program.plan = plan;
+    placeNibble();
+    placeLanes();
+    placeOrder();
+    connect();
+    listLines();
+    return std::move(program);
+  }
+
+private:
+  bool isLane(int bit) const { return bit >= firstLane && bit < firstRegister; }
+  int registers() const { return 1 << (plan.bits() - firstRegister); }
+  int64_t registerBytes() const { return int64_t(1) << machine.laneBits; }
+  int64_t bytes(int64_t codes) const { return codes * plan.codeBits / 8; }
+
+  int find(int bit) const {
+    return static_cast<int>(std::find(holds.begin(), holds.end(), bit) -
+                            holds.begin());
+  }
+
+  /// A register bit where a lane's bit is, if there is one.
+  int registerToSwap() const {
+    for (int at = firstRegister; at < plan.bits(); ++at)
+      if (isLane(holds[at]))
+        return at;
+    return firstRegister;
+  }
+
+  void placeNibble() {
+    if (firstLane == 0 || holds[0] == 0)
+      return;
+    if (isLane(find(0)))
+      exchange(find(0), registerToSwap());
+    int at = find(0);
+    BlockStep step;
+    step.kind = BlockStep::Kind::NibbleExchange;
+    append(std::move(step), at - firstRegister);
+    std::swap(holds[0], holds[at]);
+  }
+
+  void placeLanes() {
+    for (int lane = firstLane; lane < firstRegister; ++lane)
+      while (!isLane(holds[lane]))
+        exchange(lane, registerToSwap());
+  }
+
+  /// Swaps a lane bit with a register bit, by way of the top lane bit.
+  void exchange(int lane, int at) {
+    LaneBits before(machine.laneBits);
+    std::iota(before.begin(), before.end(), 0);
+    std::swap(before[lane - firstLane], before.back());
+    std::swap(holds[lane], holds[firstRegister - 1]);
+    std::swap(holds[firstRegister - 1], holds[at]);
+    LaneBits after(machine.laneBits);
+    std::iota(after.begin(), after.end(), 0);
+    BlockStep step;
+    step.kind = BlockStep::Kind::Exchange;
+    befores.push_back(before);
+    afters.push_back(after);
+    append(std::move(step), at - firstRegister);
+  }
+
+  /// Puts lane bits in order, as part of the last exchange if there is one.
+  void placeOrder() {
+    LaneBits order(machine.laneBits);
+    bool ordered = true;
+    for (int lane = 0; lane < machine.laneBits; ++lane) {
+      order[lane] = find(firstLane + lane) - firstLane;
+      ordered &= order[lane] == lane;
+    }
+    if (program.steps.empty() ||
+        (!ordered && program.steps.back().kind != BlockStep::Kind::Exchange)) {
+      BlockStep step;
+      fillTable(order, step.table[0]);
+      append(std::move(step), -1);
+    } else if (!ordered) {
+      afters.back() = order;
+    }
+    for (int lane = firstLane; lane < firstRegister; ++lane)
+      holds[lane] = lane;
+    fillExchanges();
+  }
+
+  static int permute(const LaneBits &bits, int lane) {
+    int from = 0;
+    for (size_t bit = 0; bit < bits.size(); ++bit)
+      from |= ((lane >> bit) & 1) << bits[bit];
+    return from;
+  }
+
+  void fillTable(const LaneBits &bits, uint8_t *table) const {
+    for (int lane = 0; lane < registerBytes(); ++lane)
+      table[lane] = static_cast<uint8_t>(permute(bits, lane));
+  }
+
+  void fillExchanges() {
+    size_t next = 0;
+    for (BlockStep &step : program.steps) {
+      if (step.kind != BlockStep::Kind::Exchange)
+        continue;
+      const LaneBits &before = befores[next], &after = afters[next];
+      ++next;
+      if (!machine.fused) {
+        fillTable(before, step.table[0]);
+        fillTable(after, step.table[1]);
+        continue;
+      }
+      int top = 1 << (machine.laneBits - 1);
+      for (int result : {0, 1})
+        for (int lane = 0; lane < registerBytes(); ++lane) {
+          int swapped = permute(after, lane);
+          int operand = swapped & top ? 1 : 0;
+          int from = permute(before, (swapped & ~top) | (result ? top : 0));
+          step.table[result][lane] =
+              static_cast<uint8_t>(from | operand << machine.laneBits);
+        }
+    }
+  }
+
+  /// Lists the slots of a step: pairs that differ in bit `pairBit`, or all.
+  void append(BlockStep step, int pairBit) {
+    for (int slot = 0; slot < registers(); ++slot) {
+      if (pairBit < 0) {
+        step.in.push_back(slot);
+      } else if (!(slot >> pairBit & 1)) {
+        step.in.push_back(slot);
+        step.in.push_back(slot | 1 << pairBit);
+      }
+    }
+    step.out = step.in;
+    program.steps.push_back(std::move(step));
+  }
+
+  /// Where the register of a slot ends up in the target's count.
+  int64_t targetCount(int64_t slot) const {
+    int64_t count = 0;
+    for (int at = firstRegister; at < plan.bits(); ++at)
+      count |= ((slot >> (at - firstRegister)) & 1) << holds[at];
+    return count;
+  }
+
+  /// Turns slots into byte offsets and joins the ends with memory.
+  void connect() {
+    BlockStep &first = program.steps.front(), &last = program.steps.back();
+    first.readsSource = plan.source.runBits >= firstRegister;
+    last.writesTarget = plan.target.runBits >= firstRegister;
+    for (BlockStep &step : program.steps) {
+      for (int64_t &in : step.in)
+        in = step.readsSource ? bytes(plan.source.offset(in << firstRegister))
+                              : in * registerBytes();
+      for (int64_t &out : step.out) {
+        if (&step != &last)
+          out *= registerBytes();
+        else if (step.writesTarget)
+          out = bytes(plan.target.offset(targetCount(out)));
+        else
+          out = bytes(targetCount(out));
+      }
+    }
+    if (!first.readsSource)
+      program.gather = copies(plan.source);
+    if (!last.writesTarget)
+      program.scatter = copies(plan.target);
+  }
+
+  BlockProgram::Copies copies(const BlockOrder &order) const {
+    BlockProgram::Copies result;
+    int64_t run = int64_t(1) << order.runBits;
+    result.bytes = bytes(run);
+    for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += run)
+      result.memory.push_back(bytes(order.offset(at)));
+    return result;
+  }
+
+  void listLines() {
+    constexpr int64_t kLine = 64;
+    int64_t codes = kLine * 8 / plan.codeBits;
+    int64_t step = std::min<int64_t>(codes, int64_t(1) << plan.source.runBits);
+    for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += step)
+      program.lines.push_back(bytes(plan.source.offset(at)));
+  }
+
+  const MovePlan &plan;
+  BlockMachine machine;
+  int firstLane;
+  int firstRegister;
+  /// For each bit of the registers' count, the bit of the target's that is
+  /// there by now.
+  std::vector<int> holds;
+  std::vector<LaneBits> befores, afters; ///< of the exchanges
+  BlockProgram program;
+};
+
+} // namespace
+
+BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine) {
+  assert(plan.bits() > machine.laneBits + (plan.codeBits == 4 ? 1 : 0) &&
+         "expected a block of at least two registers");
+  return Builder(plan, machine).build();
+}
+
+const BlockKernels *wna16::blockKernels(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::AVX512)
+    return &kBlockKernelsAVX512;
+  if (isa == Isa::AVX2)
+    return &kBlockKernelsAVX2;
+#endif
+  return nullptr;
+}
+
+void wna16::sumBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+  if (const BlockKernels *kernels = blockKernels(isa()))
+    return kernels->sumBlock(block, bytes, sums);
+  std::fill_n(sums, 32, 0);
+  // Bytes count k0 k1 n0 n1 n2 n4, nibbles n3.
+  for (int64_t at = 0; at < bytes; ++at) {
+    int64_t output = (at >> 2 & 7) | (at >> 5 & 1) << 4;
+    sums[output] += block[at] & 15;
+    sums[output | 8] += block[at] >> 4;
+  }
+}

@@ -1,0 +1,101 @@
+//===- BlockProgram.h - A move plan as register shuffles ------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block fills registers in the order in which the source counts. The bits of
+// that count are the nibble within a byte, the byte within a register (a lane)
+// and the register. Three steps permute them: a shuffle permutes lane bits, an
+// exchange swaps the top lane bit with a register bit, a nibble exchange swaps
+// the nibble bit with a register bit. Renaming registers is free.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_LAYOUT_BLOCKPROGRAM_H
+#define WNA16_LIB_LAYOUT_BLOCKPROGRAM_H
+
+#include "Layout/Isa.h"
+#include "Layout/MovePlan.h"
+
+namespace wna16 {
+
+/// One pass over all registers of a block.
+struct BlockStep {
+  enum class Kind : uint8_t { Shuffle, Exchange, NibbleExchange };
+
+  Kind kind = Kind::Shuffle;
+  /// Whether registers come from the source and go to the target; otherwise
+  /// from and to a scratch buffer.
+  bool readsSource = false;
+  bool writesTarget = false;
+  /// Lane indices. Shuffle: table[0]. Exchange, fused: of the two results, in
+  /// the concatenation of the two operands; not fused: before the swap, then
+  /// after it.
+  alignas(64) uint8_t table[2][64] = {};
+  /// Byte offset of each register, the two of an exchange side by side.
+  std::vector<int64_t> in, out;
+};
+
+/// What a set of kernels can do.
+struct BlockMachine {
+  int laneBits; ///< log2 of bytes of a register
+  /// One instruction picks bytes from two registers.
+  bool fused;
+};
+
+struct BlockProgram {
+  /// Bytes copied between memory and the scratch buffer where runs are shorter
+  /// than a register.
+  struct Copies {
+    int64_t bytes = 0; ///< of one copy
+    std::vector<int64_t> memory;
+    int64_t size() const { return static_cast<int64_t>(memory.size()); }
+  };
+
+  /// Scratch that the steps need: two blocks, as the last step reorders them.
+  static constexpr int64_t kMaxBlockBytes = int64_t(1) << MovePlan::kMaxBits;
+
+  static BlockProgram make(const MovePlan &plan, BlockMachine machine);
+
+  MovePlan plan;
+  Copies gather, scatter; ///< empty where runs are long enough
+  std::vector<BlockStep> steps;
+  /// A byte of each cache line of the source, for prefetching.
+  std::vector<int64_t> lines;
+};
+
+/// Blocks to move: addresses of each, in bytes from `from` and `to`.
+struct BlockList {
+  const uint8_t *from = nullptr;
+  uint8_t *to = nullptr;
+  const int64_t *fromOffsets = nullptr;
+  const int64_t *toOffsets = nullptr;
+  int64_t count = 0;
+  uint8_t flip = 0; ///< XORed into every byte
+  /// Write past the caches: the target is far larger than they are, and not
+  /// read again soon.
+  bool streams = false;
+};
+
+struct BlockKernels {
+  BlockMachine machine;
+  void (*run)(const BlockProgram &program, const BlockList &list);
+  /// As the function `sumBlock`.
+  void (*sumBlock)(const uint8_t *block, int64_t bytes, int32_t *sums);
+};
+
+/// Adds up a block of the blocked CPU layout: sums[n] of the codes of output n,
+/// n < 32; `bytes` is a multiple of 64.
+void sumBlock(const uint8_t *block, int64_t bytes, int32_t *sums);
+
+/// Of an instruction set; null for the portable one.
+const BlockKernels *blockKernels(Isa isa);
+extern const BlockKernels kBlockKernelsAVX2;
+extern const BlockKernels kBlockKernelsAVX512;
+
+} // namespace wna16
+
+#endif // WNA16_LIB_LAYOUT_BLOCKPROGRAM_H
