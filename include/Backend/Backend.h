@@ -74,6 +74,10 @@ struct LayerInfo {
 /// Reads the facts off an operation and the `wna16.route` that feeds it.
 LayerInfo describeLayer(FusedExpertsOp op);
 
+/// The name for people of the layer that an operation belongs to: its
+/// location's, or its function's.
+std::string layerName(mlir::Operation *op);
+
 /// Which questions are asked. Native: what our kernels need. VLLM: the
 /// reference system's selection, word for word.
 enum class Rules { Native, VLLM };
@@ -154,6 +158,7 @@ struct Selection {
   struct Candidate {
     const Backend *backend;
     std::vector<Rejection> rejections; ///< empty: it takes the layer
+    bool reached = true;               ///< false: one before it was chosen
   };
   const Backend *chosen = nullptr;
   std::vector<Candidate> candidates; ///< in the order in which they were asked
@@ -161,7 +166,8 @@ struct Selection {
   std::string message;
 };
 
-/// Asks the backends of `target`'s order ("auto"), or the one that is named.
+/// Asks the backends of `target`'s order ("auto"; all of them, the first that
+/// takes the layer is chosen), or the one that is named.
 /// Native: an explicit choice is obeyed or refused with its constraints. VLLM:
 /// SELECTION section 4.
 Selection selectBackend(const LayerInfo &layer, TargetAttr target,

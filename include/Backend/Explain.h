@@ -23,13 +23,14 @@ struct ExplainedLayer {
 };
 
 /// A table per layer: the chosen backend with its layouts, padded extents and
-/// roundings, and every rejected one with constraint, numbers and remedy.
+/// roundings, and every other one of the platform with its verdict: constraint,
+/// numbers and remedy, or that it was not reached.
 void explainAsText(llvm::ArrayRef<ExplainedLayer> layers, TargetAttr target,
                    llvm::raw_ostream &os);
 
 /// The same as JSON: {"target": ..., "layers": [{"name", "backend", "w13",
-/// "w2", "rounds", "candidates": [{"backend", "rejections": [{"constraint",
-/// "reason", "remedy"}]}]}]}.
+/// "w2", "rounds", "candidates": [{"backend", "reached", "rejections":
+/// [{"constraint", "reason", "remedy"}]}]}]}.
 void explainAsJson(llvm::ArrayRef<ExplainedLayer> layers, TargetAttr target,
                    llvm::raw_ostream &os);
 

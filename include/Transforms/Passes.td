@@ -95,8 +95,9 @@ def Emulate : Pass<"wna16-emulate", "::mlir::ModuleOp"> {
   let description = [{
     Encoded tensors are replaced by their storage tensors and operations by
     `linalg` on them, following the numeric contract; the result needs stock
-    passes alone. With `all` every operation is lowered, otherwise those whose
-    backend has no runtime kernel.
+    passes alone. With `all` every operation is lowered, for any target,
+    otherwise those whose backend has no runtime kernel, which is an error where
+    the kernels' buffers are on a device.
 
     ```mlir
     %1 = wna16.dequantize %0 : tensor<2x128x64xbf16, #gptq> to tensor<2x128x64xf32, #wna16.dense>
@@ -164,7 +165,8 @@ def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
     after the other and aligned to 64 bytes; kernels get what is left. Beside
     `@forward` stands `@workspace_size`, which computes the bytes for a
     number of tokens, the largest of the dynamic extents that the allocations
-    depend on. Kernels that prepare weights ask for no scratch.
+    depend on. It saturates: what does not fit 63 bits, or what a kernel refuses
+    to size, is 2^63 - 1 bytes. Kernels that prepare weights ask for no scratch.
 
     ```mlir
     %a = memref.alloc(%m) : memref<?x8xf32>
@@ -175,6 +177,15 @@ def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::LLVM::LLVMDialect"];
+}
+
+def VerifyPlanned : Pass<"wna16-verify-planned", "::mlir::ModuleOp"> {
+  let summary = "Check that calls allocate nothing and touch no device memory";
+  let description = [{
+    After `wna16-plan-workspace` no operation allocates, in loops and callees
+    neither; and where the target is a device, kernels alone read and write
+    buffers: a loop on the host cannot.
+  }];
 }
 
 def LowerToRuntime : Pass<"wna16-lower-to-runtime", "::mlir::ModuleOp"> {

@@ -60,6 +60,7 @@ std::unique_ptr<Backend> createFlashInferTRTLLM();
 std::unique_ptr<Backend> createMarlin();
 std::unique_ptr<Backend> createBatchedMarlin();
 std::unique_ptr<Backend> createHumming();
+std::unique_ptr<Backend> createCUDA();
 std::unique_ptr<Backend> createCPU();
 std::unique_ptr<Backend> createXPU();
 std::unique_ptr<Backend> createEmulation();

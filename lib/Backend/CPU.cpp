@@ -65,21 +65,8 @@ static WeightSpec prepare(const LayerInfo &layer, const WeightSpec &source,
 }
 
 static constexpr Needs cpuNeeds() {
-  Needs needs;
+  Needs needs = anyWeightNeeds();
   needs.kind = TargetKind::cpu;
-  needs.codes = {CodeType::U4, CodeType::U4B8,   CodeType::S4,
-                 CodeType::U8, CodeType::U8B128, CodeType::S8};
-  needs.zeroPoints = {CodeType::U4, CodeType::U8};
-  needs.dense = true;
-  needs.actOrder = true;
-  needs.scales = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
-  needs.elements = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
-  needs.gated = {Activation::silu,      Activation::gelu,
-                 Activation::gelu_tanh, Activation::relu2,
-                 Activation::swigluoai, Activation::swiglustep};
-  needs.ungated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                   Activation::relu2};
-  needs.batchedTokens = true;
   needs.prepare = prepare;
   return needs;
 }

@@ -12,16 +12,7 @@ using namespace wna16;
 
 static WeightSpec prepareDense(const LayerInfo &, const WeightSpec &source,
                                Projection) {
-  if (source.code == CodeType::Dense)
-    return source;
-  WeightSpec wanted;
-  wanted.element = ScalarType::F32;
-  wanted.layout = findLayout("dense");
-  wanted.experts = source.experts;
-  wanted.input = source.input;
-  wanted.halves = source.halves;
-  wanted.output = source.output;
-  return wanted;
+  return dequantized(source, ScalarType::F32);
 }
 
 /// What the bytes cannot hold (act-order, an odd input) is read as it comes.
@@ -34,21 +25,8 @@ static WeightSpec prepareBytes(const LayerInfo &, const WeightSpec &source,
 }
 
 static constexpr Needs emulationNeeds(Prepare prepare) {
-  Needs needs;
+  Needs needs = anyWeightNeeds();
   needs.anyTarget = true;
-  needs.codes = {CodeType::U4, CodeType::U4B8,   CodeType::S4,
-                 CodeType::U8, CodeType::U8B128, CodeType::S8};
-  needs.zeroPoints = {CodeType::U4, CodeType::U8};
-  needs.dense = true;
-  needs.actOrder = true;
-  needs.scales = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
-  needs.elements = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
-  needs.gated = {Activation::silu,      Activation::gelu,
-                 Activation::gelu_tanh, Activation::relu2,
-                 Activation::swigluoai, Activation::swiglustep};
-  needs.ungated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                   Activation::relu2};
-  needs.batchedTokens = true;
   needs.prepare = prepare;
   return needs;
 }

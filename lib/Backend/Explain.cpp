@@ -81,6 +81,21 @@ void explainChosen(const ExplainedLayer &entry, TargetAttr target,
      << "    extra roundings: " << describe(chosen->roundings()) << "\n";
 }
 
+/// A line for each unmet constraint, and for a backend that would do.
+void explainCandidate(const Selection::Candidate &candidate,
+                      llvm::raw_ostream &os) {
+  StringRef name = candidate.backend->name();
+  if (!candidate.reached && candidate.rejections.empty())
+    os << "  not reached: " << name << "  takes the layer too\n";
+  for (const Rejection &rejection : candidate.rejections) {
+    os << (candidate.reached ? "  rejected: " : "  not reached: ") << name
+       << "  " << rejection.constraint << ": " << rejection.reason;
+    if (!rejection.remedy.empty())
+      os << "; " << rejection.remedy;
+    os << "\n";
+  }
+}
+
 } // namespace
 
 void wna16::explainAsText(llvm::ArrayRef<ExplainedLayer> layers,
@@ -91,13 +106,7 @@ void wna16::explainAsText(llvm::ArrayRef<ExplainedLayer> layers,
     if (!entry.selection.message.empty())
       os << "  note: " << entry.selection.message << "\n";
     for (const Selection::Candidate &candidate : entry.selection.candidates)
-      for (const Rejection &rejection : candidate.rejections) {
-        os << "  rejected: " << candidate.backend->name() << "  "
-           << rejection.constraint << ": " << rejection.reason;
-        if (!rejection.remedy.empty())
-          os << "; " << rejection.remedy;
-        os << "\n";
-      }
+      explainCandidate(candidate, os);
   }
 }
 
@@ -106,6 +115,7 @@ static void writeCandidates(const Selection &selection,
   for (const Selection::Candidate &candidate : selection.candidates)
     json.object([&] {
       json.attribute("backend", candidate.backend->name());
+      json.attribute("reached", candidate.reached);
       json.attributeArray("rejections", [&] {
         for (const Rejection &rejection : candidate.rejections)
           json.object([&] {

@@ -27,21 +27,14 @@ static WeightSpec prepare(const LayerInfo &layer, const WeightSpec &source,
 }
 
 static constexpr Needs hummingNeeds() {
-  Needs needs;
+  Needs needs = anyWeightNeeds();
   needs.kind = TargetKind::cuda;
   needs.minCapability = 80;
-  needs.codes = {CodeType::U4, CodeType::U4B8,   CodeType::S4,
-                 CodeType::U8, CodeType::U8B128, CodeType::S8};
-  needs.zeroPoints = {CodeType::U4, CodeType::U8};
+  needs.dense = {};
+  needs.actOrder = false;
   needs.groupMultiple = 16;
   needs.scales = {ScalarType::F16, ScalarType::BF16};
   needs.elements = {ScalarType::F16, ScalarType::BF16};
-  needs.gated = {Activation::silu,      Activation::gelu,
-                 Activation::gelu_tanh, Activation::relu2,
-                 Activation::swigluoai, Activation::swiglustep};
-  needs.ungated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                   Activation::relu2};
-  needs.batchedTokens = true;
   needs.routerWeightOnInput = false;
   needs.batchInvariant = false;
   needs.prepare = prepare;

@@ -9,6 +9,7 @@
 #include "Backend/Backend.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace wna16;
@@ -75,4 +76,12 @@ LayerInfo wna16::describeLayer(FusedExpertsOp op) {
     if (auto target = module->getAttrOfType<TargetAttr>("wna16.target"))
       layer.capability = target.getCapability();
   return layer;
+}
+
+std::string wna16::layerName(Operation *op) {
+  if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
+    return name.getName().str();
+  if (auto parent = op->getParentOfType<FunctionOpInterface>())
+    return parent.getName().str();
+  return "layer";
 }

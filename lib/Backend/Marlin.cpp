@@ -31,22 +31,15 @@ static WeightSpec prepare(const LayerInfo &layer, const WeightSpec &source,
 }
 
 static constexpr Needs marlinNeeds(bool batched) {
-  Needs needs;
+  Needs needs = anyWeightNeeds();
   needs.kind = TargetKind::cuda;
   needs.minCapability = 80;
-  needs.codes = {CodeType::U4, CodeType::U4B8,   CodeType::S4,
-                 CodeType::U8, CodeType::U8B128, CodeType::S8};
   needs.zeroPoints = {CodeType::U4};
-  needs.actOrder = true;
+  needs.dense = {};
   needs.groupMultiple = 16;
   needs.wholeGroups = true;
   needs.scales = {ScalarType::F16, ScalarType::BF16};
   needs.elements = {ScalarType::F16, ScalarType::BF16};
-  needs.gated = {Activation::silu,      Activation::gelu,
-                 Activation::gelu_tanh, Activation::relu2,
-                 Activation::swigluoai, Activation::swiglustep};
-  needs.ungated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                   Activation::relu2};
   needs.activationTypes = {ActivationType::a16, ActivationType::int8,
                            ActivationType::fp8};
   needs.standardTokens = !batched;

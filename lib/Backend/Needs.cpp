@@ -140,14 +140,20 @@ Verdict wna16::checkTargetLibrary(const Needs &needs, const LayerInfo &,
 
 Verdict wna16::checkDenseWeight(const Needs &needs, const LayerInfo &layer,
                                 TargetAttr) {
-  if (needs.dense)
-    return std::nullopt;
+  std::string known = spelled(needs.dense, kScalars);
   for (auto [spec, label] :
-       {std::pair(&layer.w13, "w13"), std::pair(&layer.w2, "w2")})
-    if (spec->code == CodeType::Dense)
+       {std::pair(&layer.w13, "w13"), std::pair(&layer.w2, "w2")}) {
+    if (spec->code != CodeType::Dense || needs.dense.has(spec->element))
+      continue;
+    llvm::StringRef found = text(name(spec->element));
+    if (known.empty())
       return reject(formatv("expected packed weights, got {0} of dense {1}",
-                            label, text(name(spec->element))),
+                            label, found),
                     "quantise it");
+    return reject(formatv("expected dense weights of {0}, got {1} of dense {2}",
+                          known, label, found),
+                  "convert it to " + known);
+  }
   return std::nullopt;
 }
 

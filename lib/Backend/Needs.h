@@ -54,7 +54,7 @@ struct Needs {
 
   EnumSet<CodeType> codes;
   EnumSet<CodeType> zeroPoints; ///< codes that may have a zero-point tensor
-  bool dense = false;           ///< one of the weights may be dense
+  EnumSet<ScalarType> dense;    ///< elements of weights that are not packed
   bool actOrder = false;
   int64_t onlyGroup = 0;     ///< the one group size there is
   int64_t groupMultiple = 0; ///< of group sizes other than -1
@@ -84,6 +84,26 @@ struct Needs {
 
   Prepare prepare = nullptr;
 };
+
+/// What kernels start from that take every weight, activation and layout of
+/// tokens there is.
+constexpr Needs anyWeightNeeds() {
+  Needs needs;
+  needs.codes = {CodeType::U4, CodeType::U4B8,   CodeType::S4,
+                 CodeType::U8, CodeType::U8B128, CodeType::S8};
+  needs.zeroPoints = {CodeType::U4, CodeType::U8};
+  needs.dense = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
+  needs.actOrder = true;
+  needs.scales = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
+  needs.elements = {ScalarType::F16, ScalarType::BF16, ScalarType::F32};
+  needs.gated = {Activation::silu,      Activation::gelu,
+                 Activation::gelu_tanh, Activation::relu2,
+                 Activation::swigluoai, Activation::swiglustep};
+  needs.ungated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
+                   Activation::relu2};
+  needs.batchedTokens = true;
+  return needs;
+}
 
 /// The questions, in the order of docs/Selection.md.
 Verdict checkWeights(const Needs &, const LayerInfo &, TargetAttr);

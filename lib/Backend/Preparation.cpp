@@ -73,3 +73,16 @@ WeightSpec wna16::inLayout(const WeightSpec &source, std::string_view layout) {
     result.zeros = ZeroPoints::Plain;
   return result;
 }
+
+WeightSpec wna16::dequantized(const WeightSpec &source, ScalarType element) {
+  if (source.code == CodeType::Dense)
+    return source;
+  WeightSpec result;
+  result.element = element;
+  result.layout = findLayout("dense");
+  result.experts = source.experts;
+  result.input = source.input;
+  result.halves = source.halves;
+  result.output = source.output;
+  return result;
+}

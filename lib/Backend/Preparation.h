@@ -35,6 +35,9 @@ WeightSpec padded(const LayerInfo &layer, const WeightSpec &source,
 /// The code with an unsigned offset that holds the same values: s4 -> u4b8.
 CodeType unsignedCode(CodeType code);
 
+/// `source` with floats in place of codes; a dense weight as it is.
+WeightSpec dequantized(const WeightSpec &source, ScalarType element);
+
 /// `source` in another layout with unsigned codes and true zero points.
 WeightSpec inLayout(const WeightSpec &source, std::string_view layout);
 

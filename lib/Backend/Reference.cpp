@@ -339,6 +339,15 @@ StringRef wna16::referenceClassName(StringRef backend, const LayerInfo &layer) {
       .Default("");
 }
 
+llvm::ArrayRef<Constraint> wna16::absentFromReference() {
+  static const Constraint table[] = {
+      {"absent", [](const LayerInfo &, TargetAttr) -> Verdict {
+         return Constraint::Verdict{"the reference system has no such backend",
+                                    "use rules=native"};
+       }}};
+  return table;
+}
+
 std::string wna16::refusedConversion(StringRef backend,
                                      const LayerInfo &layer) {
   struct Row {

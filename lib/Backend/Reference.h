@@ -114,6 +114,9 @@ llvm::ArrayRef<Constraint> referenceConstraints() {
   return table;
 }
 
+/// For backends that the reference system does not have.
+llvm::ArrayRef<Constraint> absentFromReference();
+
 /// The backend's name there ("MARLIN") and the class that would run the layer.
 llvm::StringRef referenceBackend(llvm::StringRef backend);
 llvm::StringRef referenceClassName(llvm::StringRef backend,

@@ -37,8 +37,8 @@ BackendRegistry &BackendRegistry::get() {
 
 BackendRegistry::BackendRegistry() {
   for (auto create : {createFlashInferTRTLLM, createMarlin, createBatchedMarlin,
-                      createHumming, createCPU, createXPU, createEmulation,
-                      createEmulationOnTheFly})
+                      createHumming, createCUDA, createCPU, createXPU,
+                      createEmulation, createEmulationOnTheFly})
     add(create());
 }
 

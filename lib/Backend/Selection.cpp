@@ -16,6 +16,8 @@ using llvm::formatv;
 using llvm::StringRef;
 
 /// The order of a platform; a backend that none of them lists comes last.
+/// Emulation becomes loops of the host, which cannot read a device's buffers,
+/// so that there it has to be asked for by name.
 static std::vector<const Backend *> automaticOrder(TargetKind kind) {
   struct Order {
     TargetKind kind;
@@ -23,10 +25,9 @@ static std::vector<const Backend *> automaticOrder(TargetKind kind) {
   };
   static const Order orders[] = {
       {TargetKind::cuda,
-       {"flashinfer_trtllm", "marlin", "batched_marlin", "humming", "emulation",
-        "emulation_otf"}},
+       {"flashinfer_trtllm", "marlin", "batched_marlin", "humming", "cuda"}},
       {TargetKind::cpu, {"cpu", "emulation", "emulation_otf"}},
-      {TargetKind::xpu, {"xpu", "emulation", "emulation_otf"}},
+      {TargetKind::xpu, {"xpu"}},
   };
   std::vector<const Backend *> result;
   const BackendRegistry &registry = BackendRegistry::get();
@@ -88,11 +89,14 @@ static Selection selectAutomatically(const LayerInfo &layer,
   for (const Backend *backend : automaticOrder(target.getKind())) {
     selection.candidates.push_back(
         {backend, backend->reject(layer, target, Rules::Native)});
-    if (!selection.candidates.back().rejections.empty())
-      continue;
-    selection.chosen = backend;
-    return selection;
+    // The others are asked as well, for those who want to know.
+    Selection::Candidate &candidate = selection.candidates.back();
+    candidate.reached = !selection.chosen;
+    if (candidate.reached && candidate.rejections.empty())
+      selection.chosen = backend;
   }
+  if (selection.chosen)
+    return selection;
   selection.message = formatv("no backend takes the layer on {0}",
                               stringifyTargetKind(target.getKind()));
   for (const Selection::Candidate &candidate : selection.candidates)

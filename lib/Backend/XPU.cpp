@@ -23,6 +23,7 @@ static constexpr Needs xpuNeeds() {
   Needs needs;
   needs.kind = TargetKind::xpu;
   needs.codes = {CodeType::U4, CodeType::U4B8, CodeType::S4};
+  needs.dense = {ScalarType::F16, ScalarType::BF16};
   needs.scales = {ScalarType::F16, ScalarType::BF16};
   needs.elements = {ScalarType::F16, ScalarType::BF16};
   needs.gated = {Activation::silu, Activation::gelu, Activation::gelu_tanh,

@@ -10,6 +10,7 @@
 
 #include "Backend/Backend.h"
 #include "Transforms/Passes.h"
+#include "Transforms/Target.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -60,11 +61,34 @@ LogicalResult checkEmulated(Operation *op) {
   return emulation::checkStep(op);
 }
 
+/// Loops beside kernels run on the host, and so need its memory.
+LogicalResult checkPlacement(ModuleOp module) {
+  auto machine = module->getAttrOfType<TargetAttr>(kTargetAttrName);
+  if (!machine || machine.getKind() == TargetKind::cpu)
+    return success();
+  bool fine = true;
+  module.walk([&](FusedExpertsOp op) {
+    if (!lacksKernel(op.getBackend()))
+      return;
+    fine = false;
+    op.emitOpError() << "of layer " << layerName(op) << ": backend "
+                     << *op.getBackend()
+                     << " becomes loops of the host, which cannot reach the "
+                        "memory of a "
+                     << stringifyTargetKind(machine.getKind())
+                     << " target; take a backend that has a kernel (auto), "
+                        "compile for cpu, or stop at wna16-emulate";
+  });
+  return success(fine);
+}
+
 struct Emulate : wna16::impl::EmulateBase<Emulate> {
   using EmulateBase::EmulateBase;
 
   void runOnOperation() override {
     bool everything = all;
+    if (!everything && failed(checkPlacement(getOperation())))
+      return signalPassFailure();
     auto isLowered = [everything](Operation *op) {
       return isa_and_nonnull<WNA16Dialect>(op->getDialect()) &&
              (everything || isEmulatedAlone(op));

@@ -56,6 +56,7 @@ void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createCSEPass());
 
   pm.addPass(createPlanWorkspace());
+  pm.addPass(createVerifyPlanned());
   pm.addPass(createLowerToRuntime());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(createEmitEntryPoints());

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialect/WNA16/IR/KernelPlan.h"
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -35,8 +37,22 @@ constexpr int64_t kAlignment = 64;
 /// An extent of a function argument.
 using Extent = std::pair<unsigned, int64_t>;
 
+/// The bytes that the static extents of a buffer stand for; nothing when they
+/// do not fit 63 bits.
+std::optional<int64_t> staticBytes(MemRefType type) {
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  for (int64_t extent : type.getShape())
+    if (!ShapedType::isDynamic(extent) &&
+        llvm::MulOverflow(bytes, extent, bytes))
+      return std::nullopt;
+  if (bytes > std::numeric_limits<int64_t>::max() - kAlignment)
+    return std::nullopt;
+  return bytes;
+}
+
 /// Emits size computations at one place, in terms of the extents of a
-/// function's arguments.
+/// function's arguments. Sizes are unsigned and saturate, so that a kernel's -1
+/// stays above every size that there is.
 class SizeBuilder {
 public:
   using ExtentFn = std::function<Value(Extent)>;
@@ -84,27 +100,56 @@ public:
   /// Bytes of an allocation, a multiple of the alignment.
   Value bytesOf(memref::AllocOp alloc) {
     MemRefType type = alloc.getType();
-    Value bytes = constant(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+    int64_t known = *staticBytes(type);
+    if (type.hasStaticShape())
+      return constant(llvm::alignTo(known, kAlignment));
+    Value bytes = constant(known);
     for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      if (!type.isDynamicDim(axis))
+        continue;
       Value size = extentOf(alloc.getResult(), axis);
       if (!size)
         return {};
-      bytes = arith::MulIOp::create(builder, loc, bytes, size);
+      bytes = multiply(bytes, size);
     }
-    bytes =
-        arith::AddIOp::create(builder, loc, bytes, constant(kAlignment - 1));
+    bytes = add(bytes, constant(kAlignment - 1));
     Value whole =
         arith::DivUIOp::create(builder, loc, bytes, constant(kAlignment));
     return arith::MulIOp::create(builder, loc, whole, constant(kAlignment));
   }
 
   Value add(Value a, Value b) {
-    return arith::AddIOp::create(builder, loc, a, b);
+    if (matchPattern(a, m_Zero()))
+      return b;
+    Value sum = arith::AddIOp::create(builder, loc, a, b);
+    return saturated(arith::CmpIPredicate::ult, sum, a, sum);
+  }
+
+  Value larger(Value a, Value b) {
+    return arith::MaxUIOp::create(builder, loc, a, b);
+  }
+
+  /// A size as the C ABI's signed number.
+  Value clamped(Value size) {
+    return arith::MinUIOp::create(
+        builder, loc, size, constant(std::numeric_limits<int64_t>::max()));
   }
 
   OpBuilder builder;
 
 private:
+  Value multiply(Value a, Value b) {
+    auto product = arith::MulUIExtendedOp::create(builder, loc, a, b);
+    return saturated(arith::CmpIPredicate::ne, product.getHigh(), constant(0),
+                     product.getLow());
+  }
+
+  /// `size`, or the largest there is where the comparison says so.
+  Value saturated(arith::CmpIPredicate overflow, Value a, Value b, Value size) {
+    Value over = arith::CmpIOp::create(builder, loc, overflow, a, b);
+    return arith::SelectOp::create(builder, loc, over, constant(-1), size);
+  }
+
   Value rebuildDim(memref::DimOp dim) {
     std::optional<int64_t> axis = dim.getConstantIndex();
     return axis ? extentOf(dim.getSource(), *axis) : Value();
@@ -147,9 +192,17 @@ private:
     OpBuilder outer(function);
     Location loc = function.getLoc();
     Type index = outer.getIndexType();
-    auto size = func::FuncOp::create(
-        outer, loc, companionName(function.getName(), "workspace_size"),
-        outer.getFunctionType({index}, {index}));
+    std::string name = companionName(function.getName(), "workspace_size");
+    if (Operation *taken = SymbolTable::lookupNearestSymbolFrom(
+            function, outer.getStringAttr(name))) {
+      InFlightDiagnostic error = function.emitError()
+                                 << "expected the name @" << name
+                                 << " to be free for its workspace";
+      error.attachNote(taken->getLoc()) << "it is taken here";
+      return error;
+    }
+    auto size = func::FuncOp::create(outer, loc, name,
+                                     outer.getFunctionType({index}, {index}));
     Block *entry = size.addEntryBlock();
     // A function of the tokens alone: sizes grow with every extent, so the
     // largest stands for all.
@@ -159,6 +212,8 @@ private:
     });
     Value total = sizes.constant(0);
     for (memref::AllocOp alloc : allocs) {
+      if (!staticBytes(alloc.getType()))
+        return alloc.emitOpError() << "expected fewer than 2^63 bytes";
       Value bytes = sizes.bytesOf(alloc);
       if (!bytes)
         return alloc.emitOpError() << "expected a size that depends on the "
@@ -170,9 +225,11 @@ private:
       auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
       if (!plan)
         return run.emitOpError() << "expected a plan of wna16.kernel_plan";
-      if (!hasWorkspace(plan.getKind()))
+      const PlanKind &kind = *findPlanKind(plan.getKind());
+      if (kind.tokens.empty())
         continue;
-      Value tokens = tokensOf(run, plan, sizes);
+      Value tokens = tokensOf(run, kind.tokens,
+                              PlanKind::tokenAxis(plan.getFields()), sizes);
       if (!tokens)
         return run.emitOpError() << "expected memrefs with tokens that depend "
                                     "on the extents of the function's "
@@ -180,9 +237,10 @@ private:
       Value copy = sizes.rebuild(plan.getPlan());
       Value bytes =
           KernelWorkspaceOp::create(sizes.builder, loc, index, copy, tokens);
-      scratch = arith::MaxSIOp::create(sizes.builder, loc, scratch, bytes);
+      scratch = sizes.larger(scratch, bytes);
     }
-    func::ReturnOp::create(sizes.builder, loc, sizes.add(total, scratch));
+    func::ReturnOp::create(sizes.builder, loc,
+                           sizes.clamped(sizes.add(total, scratch)));
     SmallVector<Attribute> list;
     for (Extent extent : extents)
       list.push_back(outer.getI64ArrayAttr(
@@ -192,24 +250,16 @@ private:
     return success();
   }
 
-  /// Preparation kernels have no scratch.
-  static bool hasWorkspace(StringRef kind) {
-    return kind == "experts" || kind == "linear" || kind == "route";
-  }
-
-  /// Rows of the first operand; of one expert when batched.
-  static Value tokensOf(KernelRunOp run, KernelPlanOp plan,
+  /// The extent of an axis of the input with a role; null without one.
+  static Value tokensOf(KernelRunOp run, StringRef role, int64_t axis,
                         SizeBuilder &sizes) {
-    if (run.getInputs().empty())
-      return sizes.constant(0);
-    Value first = run.getInputs().front();
-    auto type = dyn_cast<MemRefType>(first.getType());
-    if (!type)
-      return {};
-    int64_t axis = plan.getFields().get("batched") ? 1 : 0;
-    if (type.getRank() <= axis)
-      return sizes.constant(0);
-    return sizes.extentOf(first, axis);
+    for (auto [name, input] : llvm::zip(run.getRoles(), run.getInputs())) {
+      auto type = dyn_cast<MemRefType>(input.getType());
+      if (cast<StringAttr>(name).getValue() == role && type &&
+          axis < type.getRank())
+        return sizes.extentOf(input, axis);
+    }
+    return {};
   }
 
   void addArguments() {

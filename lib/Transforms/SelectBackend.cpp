@@ -77,7 +77,7 @@ private:
     LayerInfo layer = describeLayer(op);
     StringRef request = op.getBackend().value_or(backend);
     Selection selection = selectBackend(layer, machine, request, ruleSet);
-    explained.push_back({nameOf(op), layer, selection});
+    explained.push_back({layerName(op), layer, selection});
     emitRemarks(op, selection);
     if (!selection.chosen) {
       InFlightDiagnostic error = op.emitOpError() << selection.message;
@@ -103,9 +103,12 @@ private:
     std::string function;
     if (auto parent = op->getParentOfType<FunctionOpInterface>())
       function = parent.getName().str();
-    for (const Selection::Candidate &candidate : selection.candidates)
+    for (const Selection::Candidate &candidate : selection.candidates) {
+      if (!candidate.reached)
+        break;
       for (const Rejection &rejection : candidate.rejections)
         remarkRejection(op, function, candidate.backend->name(), rejection);
+    }
     if (selection.chosen)
       remark::passed(op.getLoc(), remark::RemarkOpts::name("chosen")
                                       .category("wna16.backend")
@@ -126,15 +129,6 @@ private:
     missed << remark::reason("{0}", rejection.reason);
     if (!rejection.remedy.empty())
       missed << remark::suggest("{0}", rejection.remedy);
-  }
-
-  /// The layer's name for people: its location, or its function.
-  static std::string nameOf(FusedExpertsOp op) {
-    if (auto name = op.getLoc()->findInstanceOf<NameLoc>())
-      return name.getName().str();
-    if (auto parent = op->getParentOfType<FunctionOpInterface>())
-      return parent.getName().str();
-    return "layer";
   }
 
   LogicalResult writeTable(ArrayRef<ExplainedLayer> layers,

@@ -46,3 +46,31 @@ func.func @tensors(%x: tensor<?x64xf32>, %w: tensor<8x64xf32>, %y: tensor<?x8xf3
       roles ["x", "weight.codes", "y"] -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }
+
+// -----
+
+func.func @huge(%y: memref<8xf32>) {
+  // expected-error @below {{expected fewer than 2^63 bytes}}
+  %a = memref.alloc() : memref<4611686018427387904x2xf32>
+  return
+}
+
+// -----
+
+func.func @huge_rows(%x: memref<?x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %x, %c0 : memref<?x8xf32>
+  // expected-error @below {{expected fewer than 2^63 bytes}}
+  %a = memref.alloc(%m) : memref<?x4611686018427387904xf32>
+  return
+}
+
+// -----
+
+// expected-note @below {{it is taken here}}
+func.func private @workspace_size(index) -> index
+// expected-error @below {{expected the name @workspace_size to be free for its workspace}}
+func.func @forward(%y: memref<8xf32>) {
+  %a = memref.alloc() : memref<8xf32>
+  return
+}

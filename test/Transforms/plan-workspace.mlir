@@ -4,22 +4,33 @@
 // RUN: diff %t.once %t.twice
 
 // 32 bytes a token, rounded up to 64, then 64 for 3 bytes, then the scratch.
+// Everything saturates: an overflow, or a kernel's -1, is 2^63 - 1 at the end.
 // CHECK-LABEL: func.func @workspace_size(
 // CHECK-SAME: %[[M:.*]]: index) -> index attributes {wna16.extents = {{\[\[}}0, 0]]}
 // CHECK-DAG: %[[C32:.*]] = arith.constant 32 : index
 // CHECK-DAG: %[[C63:.*]] = arith.constant 63 : index
 // CHECK-DAG: %[[C64:.*]] = arith.constant 64 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
-// CHECK: %[[BYTES:.*]] = arith.muli %[[M]], %[[C32]]
+// CHECK-DAG: %[[TOP:.*]] = arith.constant -1 : index
+// CHECK-DAG: %[[LARGEST:.*]] = arith.constant 9223372036854775807 : index
+// CHECK: %[[LOW:.*]], %[[HIGH:.*]] = arith.mului_extended %[[M]], %[[C32]]
+// CHECK: %[[WIDE:.*]] = arith.cmpi ne, %[[HIGH]], %[[C0]]
+// CHECK: %[[BYTES:.*]] = arith.select %[[WIDE]], %[[TOP]], %[[LOW]]
 // CHECK: %[[MORE:.*]] = arith.addi %[[BYTES]], %[[C63]]
-// CHECK: %[[UNITS:.*]] = arith.divui %[[MORE]], %[[C64]]
+// CHECK: %[[LESS:.*]] = arith.cmpi ult, %[[MORE]], %[[BYTES]]
+// CHECK: %[[PADDED:.*]] = arith.select %[[LESS]], %[[TOP]], %[[MORE]]
+// CHECK: %[[UNITS:.*]] = arith.divui %[[PADDED]], %[[C64]]
 // CHECK: %[[A:.*]] = arith.muli %[[UNITS]], %[[C64]]
-// CHECK: %[[B:.*]] = arith.addi %[[A]], %[[C64]]
+// CHECK: %[[SUM:.*]] = arith.addi %[[A]], %[[C64]]
+// CHECK: arith.cmpi ult, %[[SUM]], %[[A]]
+// CHECK: %[[B:.*]] = arith.select {{.*}}, %[[TOP]], %[[SUM]]
 // CHECK: %[[P:.*]] = wna16.kernel_plan linear @wna16_cpu_linear
 // CHECK: %[[S:.*]] = wna16.kernel_workspace %[[P]] tokens(%[[M]])
-// CHECK: %[[MAX:.*]] = arith.maxsi %[[S]], %[[C0]]
-// CHECK: %[[ALL:.*]] = arith.addi %[[B]], %[[MAX]]
-// CHECK: return %[[ALL]]
+// CHECK: %[[SUM:.*]] = arith.addi %[[B]], %[[S]]
+// CHECK: arith.cmpi ult, %[[SUM]], %[[B]]
+// CHECK: %[[ALL:.*]] = arith.select {{.*}}, %[[TOP]], %[[SUM]]
+// CHECK: %[[SIZE:.*]] = arith.minui %[[ALL]], %[[LARGEST]]
+// CHECK: return %[[SIZE]]
 
 // CHECK-LABEL: func.func @forward(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf32>, %[[W:[a-z0-9]+]]: memref<8x64xf32>, %[[Y:[a-z0-9]+]]: memref<?x8xf32>,
@@ -28,7 +39,8 @@
 // CHECK-DAG: %[[C64:.*]] = arith.constant 64 : index
 // CHECK: %[[M:.*]] = memref.dim %[[X]], %[[C0]]
 // CHECK: %[[B:.*]] = arith.muli %{{.*}}, %[[C64]]
-// CHECK: %[[REST:.*]] = arith.addi %[[B]], %[[C64]]
+// CHECK: %[[SUM:.*]] = arith.addi %[[B]], %[[C64]]
+// CHECK: %[[REST:.*]] = arith.select {{.*}}, %[[SUM]]
 // CHECK: %[[ALL:.*]] = memref.dim %[[SPACE]], %[[C0]]
 // CHECK: %[[LEFT:.*]] = arith.subi %[[ALL]], %[[REST]]
 // CHECK: %[[SCRATCH:.*]] = memref.view %[[SPACE]][%[[REST]]][%[[LEFT]]] : memref<?xi8> to memref<?xi8>
@@ -36,7 +48,7 @@
 // CHECK: %[[BYTES:.*]] = memref.view %[[SPACE]][%[[B]]][] : memref<?xi8> to memref<3xi8>
 // CHECK: wna16.kernel_run {{.*}} outs(%[[A]] : memref<?x8xf32>) workspace(%[[SCRATCH]] : memref<?xi8>) stream(%[[STREAM]] : !llvm.ptr)
 // CHECK: linalg.exp ins(%[[A]] : memref<?x8xf32>) outs(%[[Y]] : memref<?x8xf32>)
-// A buffer of a loop is not planned.
+// A buffer of a loop is not planned; wna16-verify-planned refuses it.
 // CHECK: scf.for
 // CHECK: memref.alloc() : memref<4xf32>
 // CHECK-NOT: memref.dealloc %[[A]]

@@ -26,7 +26,7 @@ module attributes {wna16.target = #wna16.target<cpu>} {
         w13(%w13 : tensor<8x256x2x128xbf16, #sorted>) w2(%w2 : tensor<8x128x256xbf16, #sorted>)
         outs(%x : tensor<?x256xbf16>) {backend = "xpu"} -> tensor<?x256xbf16>
     // Each layer has its own error.
-    // expected-error @+1 {{expected auto or one of flashinfer_trtllm, marlin, batched_marlin, humming, cpu, xpu, emulation, emulation_otf, got backend 'machete'}}
+    // expected-error @+1 {{expected auto or one of flashinfer_trtllm, marlin, batched_marlin, humming, cuda, cpu, xpu, emulation, emulation_otf, got backend 'machete'}}
     wna16.fused_experts silu x(%x : tensor<?x256xbf16>) routing(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
         w13(%w13 : tensor<8x256x2x128xbf16, #sorted>) w2(%w2 : tensor<8x128x256xbf16, #sorted>)
         outs(%x : tensor<?x256xbf16>) {backend = "machete"} -> tensor<?x256xbf16>

@@ -21,8 +21,12 @@
 // TEXT-NEXT:     w2:  u4b8 group 32 gptq [8, 96, 1, 256] -> u4b8 group 32 marlin [8, 128, 1, 256]
 // TEXT-NEXT:     extra roundings: weights, slots
 // TEXT-NEXT:   rejected: flashinfer_trtllm  target-capability: expected sm_100 to sm_109, got sm_90; compile for cuda:sm_100
+// TEXT:   not reached: batched_marlin  token-layout: expected batched tokens [E, T, K], got [M, K]; use a backend of the standard layout
+// TEXT-NEXT:   not reached: humming  takes the layer too
+// TEXT-NEXT:   not reached: cuda  takes the layer too
 // TEXT: model.layers.1.mlp on cuda:sm_90
-// TEXT-NEXT:   chosen: emulation
+// TEXT-NEXT:   chosen: cuda
+// TEXT-NEXT:     w13: u4b8 group 32 act-order index gptq [8, 256, 2, 96] -> bf16 dense [8, 256, 2, 96]
 // TEXT:   rejected: marlin  intermediate-multiple: expected intermediate size with act-order (96) to be a multiple of 64; pad to 128
 // TEXT:   rejected: humming  act-order: expected w13 without act-order, got index; quantise with desc_act = false
 
@@ -37,9 +41,12 @@
 // JSON-NEXT: "reason": "expected the library flashinfer on the target",
 // JSON-NEXT: "remedy": "add libraries = [\"flashinfer\"] to the target"
 // JSON: "backend": "marlin",
+// JSON-NEXT: "reached": true,
 // JSON-NEXT: "rejections": []
+// JSON: "backend": "humming",
+// JSON-NEXT: "reached": false,
 // JSON: "name": "model.layers.1.mlp",
-// JSON-NEXT: "backend": "emulation",
+// JSON-NEXT: "backend": "cuda",
 
 // YAML: --- !Missed
 // YAML-NEXT: Pass: {{ *}}'wna16.backend:flashinfer_trtllm'
@@ -88,7 +95,7 @@ func.func @layer_0(%x: !x, %l: tensor<?x8xf32>, %w: !w, %i: !i,
 }
 
 // CUDA-LABEL: func.func @layer_1(
-// CUDA: wna16.fused_experts {{.*}} {backend = "emulation"}
+// CUDA: wna16.fused_experts {{.*}} {backend = "cuda"}
 // CPU-LABEL: func.func @layer_1(
 // CPU: wna16.fused_experts {{.*}} {backend = "cpu"}
 func.func @layer_1(%x: !x, %w: !w, %i: !i,

@@ -41,7 +41,7 @@ func.func @cpu(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x
 !x = tensor<?x256xbf16>
 !w13_g32 = tensor<8x256x2x128xbf16, #g32>
 !w2_g32 = tensor<8x128x256xbf16, #g32>
-!w2_dense = tensor<8x128x256xbf16, #wna16.dense>
+!w2_dense = tensor<8x128x256xf32, #wna16.dense>
 !w13_bits8 = tensor<8x256x2x128xbf16, #bits8>
 !w2_bits8 = tensor<8x128x256xbf16, #bits8>
 !w13_fp8code = tensor<8x256x2x128xbf16, #fp8code>
@@ -71,7 +71,7 @@ func.func @xpu(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x
   // expected-remark @below {{[Passed] chosen | Category:wna16.backend:xpu | Function=xpu | Remark="OpenCL kernels on Intel GPUs}}
   wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
       w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "xpu"} -> !x
-  // expected-remark @below {{[Missed] dense-weight | Category:wna16.backend:xpu | Function=xpu | Reason="expected packed weights, got w2 of dense bf16", Suggestion="quantise it"}}
+  // expected-remark @below {{[Missed] dense-weight | Category:wna16.backend:xpu | Function=xpu | Reason="expected dense weights of f16, bf16, got w2 of dense f32", Suggestion="convert it to f16, bf16"}}
   wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
       w13(%w13_g32 : !w13_g32) w2(%w2_dense : !w2_dense) outs(%x : !x) {backend = "xpu"} -> !x
   // expected-remark @below {{[Missed] weight-bits | Category:wna16.backend:xpu | Function=xpu | Reason="expected 4-bit weights, got bits=8 of w13", Suggestion="quantise to 4 bits"}}
@@ -191,6 +191,76 @@ func.func @xpu(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x
   // expected-remark @below {{[Missed] target-kind | Category:wna16.backend:xpu | Function=xpu | Reason="expected a xpu target, got cpu", Suggestion="compile for xpu"}}
   wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
       w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "xpu"} -> !x
+  return
+}
+}
+
+// -----
+
+#g32 = #wna16.packed<u4b8, group = 32, layout = gptq>
+!x = tensor<?x256xbf16>
+!w13_g32 = tensor<8x256x2x128xbf16, #g32>
+!w2_g32 = tensor<8x128x256xbf16, #g32>
+
+module attributes {wna16.target = #wna16.target<cuda, capability = 75>} {
+func.func @cuda(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x2xf32>,
+    %ids: tensor<?x2xi32>) {
+  // expected-remark @below {{[Missed] target-capability | Category:wna16.backend:cuda | Function=cuda | Reason="expected at least sm_80, got sm_75", Suggestion="compile for cuda:sm_80"}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "cuda"} -> !x
+  return
+}
+}
+
+// -----
+
+#g32 = #wna16.packed<u4b8, group = 32, layout = gptq>
+#fp8code = #wna16.packed<u4fp8, group = 32, layout = marlin_a8>
+!x = tensor<?x256xbf16>
+!w13_g32 = tensor<8x256x2x128xbf16, #g32>
+!w2_g32 = tensor<8x128x256xbf16, #g32>
+!w13_fp8code = tensor<8x256x2x128xbf16, #fp8code>
+!w2_dense = tensor<8x128x256xf32, #wna16.dense>
+!x_f32 = tensor<?x256xf32>
+!w13_g32_f32 = tensor<8x256x2x128xf32, #g32>
+!w2_g32_f32 = tensor<8x128x256xf32, #g32>
+
+module attributes {wna16.target = #wna16.target<cuda, capability = 90>} {
+func.func @cuda(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x2xf32>,
+    %ids: tensor<?x2xi32>, %w13_fp8code: !w13_fp8code, %w2_dense: !w2_dense, %x_f32: !x_f32,
+    %w13_g32_f32: !w13_g32_f32, %w2_g32_f32: !w2_g32_f32) {
+  // expected-remark @below {{[Passed] chosen | Category:wna16.backend:cuda | Function=cuda | Remark="dense kernels of the runtime on NVIDIA GPUs; packed weights are dequantised ahead of time}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "cuda"} -> !x
+  // expected-remark @below {{[Missed] dense-weight | Category:wna16.backend:cuda | Function=cuda | Reason="expected dense weights of f16, bf16, got w2 of dense f32", Suggestion="convert it to f16, bf16"}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32 : !w13_g32) w2(%w2_dense : !w2_dense) outs(%x : !x) {backend = "cuda"} -> !x
+  // expected-remark @below {{[Missed] weight-code | Category:wna16.backend:cuda | Function=cuda | Reason="expected codes u4, u4b8, s4, u8, u8b128, s8 of w13, got u4fp8", Suggestion="start from the checkpoint's weights"}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_fp8code : !w13_fp8code) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "cuda"} -> !x
+  // expected-remark @below {{[Missed] element-type | Category:wna16.backend:cuda | Function=cuda | Reason="expected activations f16, bf16, got f32 activations with f16 scales", Suggestion="run the layer in f16, bf16"}}
+  wna16.fused_experts silu x(%x_f32 : !x_f32) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32_f32 : !w13_g32_f32) w2(%w2_g32_f32 : !w2_g32_f32) outs(%x_f32 : !x_f32) {backend = "cuda"} -> !x_f32
+  // expected-remark @below {{[Missed] activation-type | Category:wna16.backend:cuda | Function=cuda | Reason="expected 16-bit activations, got int8", Suggestion="use activation_type a16"}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "cuda", activation_type = #wna16<activation_type int8>} -> !x
+  return
+}
+}
+
+// -----
+
+#g32 = #wna16.packed<u4b8, group = 32, layout = gptq>
+!x = tensor<?x256xbf16>
+!w13_g32 = tensor<8x256x2x128xbf16, #g32>
+!w2_g32 = tensor<8x128x256xbf16, #g32>
+
+module attributes {wna16.target = #wna16.target<cpu>} {
+func.func @cuda(%x: !x, %w13_g32: !w13_g32, %w2_g32: !w2_g32, %weights: tensor<?x2xf32>,
+    %ids: tensor<?x2xi32>) {
+  // expected-remark @below {{[Missed] target-kind | Category:wna16.backend:cuda | Function=cuda | Reason="expected a cuda target, got cpu", Suggestion="compile for cuda"}}
+  wna16.fused_experts silu x(%x : !x) routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
+      w13(%w13_g32 : !w13_g32) w2(%w2_g32 : !w2_g32) outs(%x : !x) {backend = "cuda"} -> !x
   return
 }
 }

@@ -35,6 +35,11 @@ const Change zeroGroup = CHANGE {
   UNUSED;
   layer.w13.group = 0;
 };
+const Change denseF32 = CHANGE {
+  UNUSED;
+  setDense(layer.w2);
+  layer.w2.element = ScalarType::F32;
+};
 const Change denseW2 = CHANGE {
   UNUSED;
   setDense(layer.w2);
@@ -167,27 +172,34 @@ std::vector<Row> makeRows() {
     for (const char *name : backends)
       rows.push_back({name, constraint, reason, remedy, change});
   };
-  const std::vector<const char *> all = {
-      "flashinfer_trtllm", "marlin",       "batched_marlin",
-      "humming",           "cpu",          "xpu",
-      "emulation",         "emulation_otf"};
+  const std::vector<const char *> all = {"flashinfer_trtllm",
+                                         "marlin",
+                                         "batched_marlin",
+                                         "humming",
+                                         "cuda",
+                                         "cpu",
+                                         "xpu",
+                                         "emulation",
+                                         "emulation_otf"};
   const std::vector<const char *> marlins = {"marlin", "batched_marlin"};
   const std::vector<const char *> cuda = {"marlin", "batched_marlin",
                                           "humming"};
+  const std::vector<const char *> packed = {"flashinfer_trtllm", "marlin",
+                                            "batched_marlin", "humming"};
   const std::vector<const char *> devices = {
       "flashinfer_trtllm", "marlin", "batched_marlin", "humming", "xpu"};
 
   add(all, "weights", "with group 0 and w2 [8, 256, 512]", "give -1",
       zeroGroup);
-  add({"flashinfer_trtllm", "marlin", "batched_marlin", "humming"},
+  add({"flashinfer_trtllm", "marlin", "batched_marlin", "humming", "cuda"},
       "target-kind", "expected a cuda target, got cpu", "compile for cuda",
       wrongKind);
   add({"cpu"}, "target-kind", "expected a cpu target, got xpu",
       "compile for cpu", wrongKind);
   add({"xpu"}, "target-kind", "expected a xpu target, got cpu",
       "compile for xpu", wrongKind);
-  add(cuda, "target-capability", "expected at least sm_80, got sm_75",
-      "compile for cuda:sm_80", sm75);
+  add({"marlin", "batched_marlin", "humming", "cuda"}, "target-capability",
+      "expected at least sm_80, got sm_75", "compile for cuda:sm_80", sm75);
   add({"flashinfer_trtllm"}, "target-capability",
       "expected sm_100 to sm_109, got sm_75", "compile for cuda:sm_100", sm75);
   add(
@@ -197,7 +209,10 @@ std::vector<Row> makeRows() {
         UNUSED;
         target = makeTarget(TargetKind::cuda, 100);
       });
-  add(devices, "dense-weight", "got w2 of dense bf16", "quantise", denseW2);
+  add(packed, "dense-weight", "got w2 of dense bf16", "quantise", denseW2);
+  add({"cuda", "xpu"}, "dense-weight",
+      "expected dense weights of f16, bf16, got w2 of dense f32",
+      "convert it to f16, bf16", denseF32);
   add({"flashinfer_trtllm", "xpu"}, "weight-bits",
       "expected 4-bit weights, got bits=8 of w13", "quantise to 4 bits",
       eightBits);
@@ -239,6 +254,8 @@ std::vector<Row> makeRows() {
       "convert the scales to bf16", f32Scales);
   add(devices, "element-type", "got f32 activations with f16 scales",
       "run the layer in", f32Elements);
+  add({"cuda"}, "element-type", "got f32 activations with f16 scales",
+      "run the layer in f16, bf16", f32Elements);
   add(
       {"flashinfer_trtllm"}, "element-type",
       "expected activations bf16, got f16 activations with f16 scales",
@@ -247,7 +264,7 @@ std::vector<Row> makeRows() {
         layer.element = ScalarType::F16;
       });
   add({"flashinfer_trtllm"}, "gate", "got w13 of 1 half", "", notGated);
-  add({"marlin", "batched_marlin", "humming", "cpu", "xpu", "emulation",
+  add({"marlin", "batched_marlin", "humming", "cuda", "cpu", "xpu", "emulation",
        "emulation_otf"},
       "activation", "got swigluoai without a gate", "", notGatedOAI);
   add({"flashinfer_trtllm", "xpu"}, "activation", "got swiglustep", "", step);
@@ -259,11 +276,11 @@ std::vector<Row> makeRows() {
       });
   add({"flashinfer_trtllm"}, "activation-limit",
       "expected no limit of the activation, got 7", "", limit);
-  add({"flashinfer_trtllm", "humming", "cpu", "xpu", "emulation",
+  add({"flashinfer_trtllm", "humming", "cuda", "cpu", "xpu", "emulation",
        "emulation_otf"},
       "activation-type", "expected 16-bit activations, got int8",
       "activation_type a16", int8);
-  add({"flashinfer_trtllm", "humming", "cpu", "xpu", "emulation",
+  add({"flashinfer_trtllm", "humming", "cuda", "cpu", "xpu", "emulation",
        "emulation_otf"},
       "activation-type", "expected 16-bit activations, got fp8",
       "activation_type a16", fp8);
@@ -395,6 +412,27 @@ TEST(NativeRulesTable, EveryConstraintHasARowOrIsUnrestricted) {
        {"target-library", "weight-bits", "zero-points", "group-divides", "gate",
         "activation-limit", "bias", "expert-map", "token-layout", "routing",
         "router-logits", "hidden-multiple", "intermediate-multiple", "experts",
+        "top-k"}},
+      {"cuda",
+       {"target-library",
+        "weight-bits",
+        "zero-points",
+        "group-size",
+        "group-divides",
+        "act-order",
+        "scale-type",
+        "gate",
+        "activation-limit",
+        "bias",
+        "expert-map",
+        "token-layout",
+        "router-weight-on-input",
+        "routing",
+        "router-logits",
+        "batch-invariant",
+        "hidden-multiple",
+        "intermediate-multiple",
+        "experts",
         "top-k"}},
       {"cpu",
        {"target-capability",
@@ -569,7 +607,8 @@ TEST(NativeRulesTable, B41_ExpertsWithoutGate) {
   layer.w13.halves = 1;
   layer.activation = Activation::relu2;
   setExtents(layer, 2688, 1856);
-  for (const char *name : {"marlin", "humming", "cpu", "xpu", "emulation"}) {
+  for (const char *name :
+       {"marlin", "humming", "cuda", "cpu", "xpu", "emulation"}) {
     auto rejections =
         backend(name).reject(layer, acceptedTarget(name), Rules::Native);
     EXPECT_TRUE(rejections.empty())

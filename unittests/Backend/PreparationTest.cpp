@@ -123,6 +123,21 @@ TEST(Prepared, EmulationIsDenseFloatsOrBytes) {
   EXPECT_EQ(w13Of("emulation", layer), layer.w13);
 }
 
+TEST(Prepared, CudaDequantisesToTheActivationsType) {
+  LayerInfo layer = makeLayer("awq");
+  setAsymmetric(layer);
+  setDense(layer.w2);
+  for (ScalarType element : {ScalarType::F16, ScalarType::BF16}) {
+    layer.element = element;
+    WeightSpec w13 = w13Of("cuda", layer);
+    EXPECT_EQ(w13.code, CodeType::Dense);
+    EXPECT_EQ(w13.element, element);
+    EXPECT_EQ(w13.layout->name, "dense");
+    EXPECT_EQ(w13.input, layer.w13.input);
+    EXPECT_EQ(w2Of("cuda", layer), layer.w2);
+  }
+}
+
 /// Every accepted layer of a grid can be stored, moved there, and its two
 /// weights meet on the intermediate axis.
 TEST(Prepared, EveryAcceptedLayerOfAGridIsStorable) {

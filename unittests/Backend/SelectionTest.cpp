@@ -38,13 +38,13 @@ TEST(NativeSelection, OrderOfEachPlatform) {
   EXPECT_EQ(asked(selectBackend(hopeless(), makeTarget(TargetKind::cuda, 90),
                                 "auto", Rules::Native)),
             (Names{"flashinfer_trtllm", "marlin", "batched_marlin", "humming",
-                   "emulation", "emulation_otf"}));
+                   "cuda"}));
   EXPECT_EQ(asked(selectBackend(hopeless(), makeTarget(TargetKind::cpu), "",
                                 Rules::Native)),
             (Names{"cpu", "emulation", "emulation_otf"}));
   EXPECT_EQ(asked(selectBackend(hopeless(), makeTarget(TargetKind::xpu), "auto",
                                 Rules::Native)),
-            (Names{"xpu", "emulation", "emulation_otf"}));
+            (Names{"xpu"}));
 }
 
 TEST(NativeSelection, SaysWhyNothingFits) {
@@ -80,6 +80,58 @@ TEST(NativeSelection, B34_ARequestIsObeyedOrRefused) {
   }
   EXPECT_EQ(constraints, (std::vector<std::string>{"target-capability",
                                                    "target-library", "bias"}));
+}
+
+TEST(NativeSelection, TheOthersOfThePlatformAreAskedAsWell) {
+  LayerInfo layer = makeLayer("compressed_tensors", CodeType::U4B8, 32);
+  Selection selection = selectBackend(layer, makeTarget(TargetKind::cuda, 90),
+                                      "auto", Rules::Native);
+  ASSERT_EQ(selection.candidates.size(), 5u);
+  const struct {
+    bool reached, takes;
+  } verdicts[] = {{true, false},
+                  {true, true},
+                  {false, false},
+                  {false, true},
+                  {false, true}};
+  for (size_t i = 0; i < 5; ++i) {
+    const Selection::Candidate &candidate = selection.candidates[i];
+    EXPECT_EQ(candidate.reached, verdicts[i].reached) << i;
+    EXPECT_EQ(candidate.rejections.empty(), verdicts[i].takes) << i;
+  }
+  EXPECT_EQ(selection.chosen, selection.candidates[1].backend);
+}
+
+/// Shared experts of 16 bits beside quantised ones.
+TEST(NativeSelection, DenseExpertsHaveAKernelOnEveryTarget) {
+  LayerInfo layer = makeLayer("gptq");
+  forBoth(layer, setDense);
+  const std::pair<TargetAttr, const char *> targets[] = {
+      {makeTarget(TargetKind::cpu), "cpu"},
+      {makeTarget(TargetKind::cuda, 90), "cuda"},
+      {makeTarget(TargetKind::xpu), "xpu"}};
+  for (auto [target, name] : targets) {
+    Selection selection = selectBackend(layer, target, "auto", Rules::Native);
+    ASSERT_TRUE(selection.chosen) << name << ": " << selection.message;
+    EXPECT_EQ(selection.chosen->name(), name);
+    EXPECT_FALSE(selection.chosen->kernel().empty());
+    EXPECT_EQ(selection.chosen->prepared(layer, layer.w13, Projection::W13),
+              layer.w13);
+    EXPECT_EQ(selection.chosen->prepared(layer, layer.w2, Projection::W2),
+              layer.w2);
+  }
+}
+
+/// Loops of the host cannot run there, so that emulation has to be named.
+TEST(NativeSelection, DevicesDoNotFallBackToEmulation) {
+  LayerInfo layer = makeLayer("gptq", CodeType::U8B128, 128);
+  TargetAttr xpu = makeTarget(TargetKind::xpu);
+  Selection selection = selectBackend(layer, xpu, "auto", Rules::Native);
+  EXPECT_FALSE(selection.chosen);
+  EXPECT_EQ(selection.message,
+            "no backend takes the layer on xpu; xpu: expected 4-bit weights, "
+            "got bits=8 of w13");
+  EXPECT_TRUE(selectBackend(layer, xpu, "emulation", Rules::Native).chosen);
 }
 
 TEST(NativeSelection, UnknownNames) {
@@ -138,6 +190,7 @@ TEST(Registry, NamesAndSymbols) {
       {"marlin", "wna16_cuda_marlin_fused_experts"},
       {"batched_marlin", "wna16_cuda_batched_marlin_fused_experts"},
       {"humming", "wna16_cuda_humming_fused_experts"},
+      {"cuda", "wna16_cuda_fused_experts"},
       {"cpu", "wna16_cpu_fused_experts"},
       {"xpu", "wna16_xpu_fused_experts"},
       {"emulation", ""},

@@ -105,7 +105,7 @@ LayerInfo acceptedLayer(llvm::StringRef name) {
 TargetAttr acceptedTarget(llvm::StringRef name) {
   if (name == "flashinfer_trtllm")
     return makeTarget(TargetKind::cuda, 100, {"flashinfer"});
-  if (name == "marlin" || name == "batched_marlin")
+  if (name == "marlin" || name == "batched_marlin" || name == "cuda")
     return makeTarget(TargetKind::cuda, 80);
   if (name == "humming")
     return makeTarget(TargetKind::cuda, 90, {"humming"});

@@ -28,6 +28,14 @@ struct PlanKind {
   /// Tensors of a call in ABI order; a name that ends in '*' stands for the six
   /// parts of a weight, "w13.codes" and so on.
   std::vector<llvm::StringRef> roles;
+  /// The role whose rows are the call's tokens, on which its workspace depends;
+  /// empty: a kernel that prepares weights, without workspace.
+  llvm::StringLiteral tokens = "";
+
+  /// The axis of these rows: of one expert when batched.
+  static int64_t tokenAxis(mlir::DictionaryAttr fields) {
+    return fields.get("batched") ? 1 : 0;
+  }
 };
 
 /// Null when there is no such kind.
