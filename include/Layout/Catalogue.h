@@ -25,14 +25,15 @@ namespace wna16 {
 /// How the codes of one expert are shaped as a tensor. K: input, R: rows, p:
 /// codes a 32-bit word, b: bits a code.
 enum class CodeShape : uint8_t {
-  PackedInput,  ///< i32 [ceil(K/p), R]
-  PackedOutput, ///< i32 [K, ceil(R/p)]
-  RowWords,     ///< i32 [R, ceil(K/p)]
-  RowBytes,     ///< u8 [R, K*b/8]
-  Tiles16,      ///< i32 [K/16, R*16/p]
-  Blocks32,     ///< u8 [R/32, K/Bk, 16*Bk + 128]
-  Planes256,    ///< u8 [K/256, R, 128]
-  Elements,     ///< elements [R, K]
+  PackedInput,   ///< i32 [ceil(K/p), R]
+  PackedOutput,  ///< i32 [K, ceil(R/p)]
+  RowWords,      ///< i32 [R, ceil(K/p)]
+  RowBytes,      ///< u8 [R, K*b/8]
+  Tiles16,       ///< i32 [K/16, R*16/p]
+  Blocks32,      ///< u8 [R/32, K/Bk, 16*Bk + 128]
+  Planes256,     ///< u8 [K/256, R, 128]
+  Elements,      ///< elements [R, K]
+  InputElements, ///< elements [K, R]
 };
 
 /// How a side tensor of one expert is shaped. G: groups.
@@ -52,6 +53,7 @@ struct LayoutEntry {
   std::string_view name;
   std::string_view summary;
 
+  std::string_view dense;       ///< floats; empty: none
   std::string_view codes4;      ///< 4-bit codes; empty: none
   std::string_view codes8;      ///< 8-bit codes; empty: none
   std::string_view gated4;      ///< 4-bit codes of gated weights, if different
@@ -76,7 +78,7 @@ struct LayoutEntry {
 
 /// Looks a layout up by name ("gptq", "awq", "compressed_tensors", "marlin",
 /// "marlin_a8", "humming_mma", "humming_wgmma", "cpu_blocked", "trtllm", "xpu",
-/// "otf", "dense"); null when there is none.
+/// "otf", "dense", ...); null when there is none.
 const LayoutEntry *findLayout(std::string_view name);
 
 /// Looks a layout up by its ABI number; null when there is none.

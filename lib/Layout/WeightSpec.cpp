@@ -219,8 +219,7 @@ static Failure checkCapabilities(const WeightSpec &spec) {
     return fail("expected elements of f16, bf16 or f32, got " +
                 std::string(name(spec.element)));
   if (spec.code == CodeType::Dense) {
-    if (spec.layout->codeShape != CodeShape::Elements &&
-        spec.layout->name != "interleaved")
+    if (spec.layout->dense.empty())
       return fail("expected codes, got dense elements" + in(spec) +
                   "; use layout dense");
     return ok();
@@ -297,8 +296,11 @@ static Failure checkExtents(const WeightSpec &spec) {
 
 static PartShape codesPart(const WeightSpec &spec) {
   int64_t e = spec.experts, k = spec.input, r = spec.rows(), b = spec.bits();
-  if (spec.code == CodeType::Dense)
-    return {Part::Codes, spec.element, {e, r, k}};
+  if (spec.code == CodeType::Dense) {
+    bool inputFirst = spec.layout->codeShape == CodeShape::InputElements;
+    return {
+        Part::Codes, spec.element, {e, inputFirst ? k : r, inputFirst ? r : k}};
+  }
   int64_t p = 32 / b;
   switch (spec.layout->codeShape) {
   case CodeShape::PackedInput:
@@ -319,6 +321,7 @@ static PartShape codesPart(const WeightSpec &spec) {
   case CodeShape::Planes256:
     return {Part::Codes, ScalarType::U8, {e, k / 256, r, 128}};
   case CodeShape::Elements:
+  case CodeShape::InputElements:
     break;
   }
   return {Part::Codes, spec.element, {e, r, k}};

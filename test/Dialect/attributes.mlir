@@ -27,6 +27,8 @@ func.func private @matrix(tensor<128x64xf16, #wna16.packed<u4b8, group = 128, la
 func.func private @dense(tensor<8x256x2x128xbf16, #wna16.dense<layout = dense>>)
 // CHECK: func.func private @interleaved(tensor<8x256x2x128xbf16, #wna16.dense<layout = interleaved>>)
 func.func private @interleaved(tensor<8x256x2x128xbf16, #wna16.dense<layout = interleaved>>)
+// CHECK: func.func private @transposed(tensor<8x256x2x128xbf16, #wna16.dense<layout = transposed_interleaved>>, tensor<8x128x256xbf16, #wna16.dense<layout = transposed>>)
+func.func private @transposed(tensor<8x256x2x128xbf16, #wna16.dense<layout = transposed_interleaved>>, tensor<8x128x256xbf16, #wna16.dense<layout = transposed>>)
 // CHECK: func.func private @bias(tensor<8x2x128xbf16, #wna16.bias<layout = marlin>>, tensor<8x128xf32, #wna16.bias<layout = marlin>>)
 func.func private @bias(tensor<8x2x128xbf16, #wna16.bias<layout = marlin>>, tensor<8x128xf32, #wna16.bias<layout = marlin>>)
 // CHECK: func.func private @plan(!wna16.plan)

@@ -42,8 +42,8 @@ WeightSpec specOf(const char *layout, CodeType code, int64_t input,
 TEST(BitOrder, KeepsItsText) {
   for (const LayoutEntry &entry : allLayouts())
     for (std::string_view text :
-         {entry.codes8, entry.scales, entry.scales1, entry.zeros4, entry.gated4,
-          entry.gatedScales, entry.zeros8, entry.bias}) {
+         {entry.dense, entry.codes8, entry.scales, entry.scales1, entry.zeros4,
+          entry.gated4, entry.gatedScales, entry.zeros8, entry.bias}) {
       if (text.empty())
         continue;
       Result<BitOrder> order = BitOrder::parse(text);
@@ -130,8 +130,10 @@ TEST(Catalogue, AbiNumbers) {
                          "cpu_blocked",
                          "trtllm",
                          "xpu",
-                         "otf"};
-  for (int64_t i = 0; i < 13; ++i) {
+                         "otf",
+                         "transposed",
+                         "transposed_interleaved"};
+  for (int64_t i = 0; i < 15; ++i) {
     ASSERT_NE(findLayout(i), nullptr);
     EXPECT_EQ(findLayout(i)->name, names[i]);
   }
@@ -197,6 +199,27 @@ TEST(Catalogue, InterleavedAlternatesGateAndUp) {
     }
   spec.halves = 1;
   EXPECT_EQ(biasAddresses(spec)->size(), 6);
+}
+
+TEST(Catalogue, TransposedHoldsInputsFirst) {
+  for (bool turns : {false, true}) {
+    WeightSpec spec = specOf(turns ? "transposed_interleaved" : "transposed",
+                             CodeType::Dense, 40, 2, 6, -1);
+    Result<std::vector<StoredPart>> parts = storageOf(spec);
+    ASSERT_TRUE(parts) << parts.message();
+    EXPECT_EQ((*parts)[0].shape, (std::vector<int64_t>{2, 40, 12}));
+    Result<AddressMap> map = codeAddresses(spec), bias = biasAddresses(spec);
+    ASSERT_TRUE(map && bias);
+    for (int64_t k = 0; k < 40; ++k)
+      EXPECT_EQ(map->input(k), 12 * k);
+    for (int64_t s = 0; s < 2; ++s)
+      for (int64_t n = 0; n < 6; ++n) {
+        EXPECT_EQ(map->row(6 * s + n), turns ? 2 * n + s : 6 * s + n);
+        EXPECT_EQ(bias->row(6 * s + n), turns ? 2 * n + s : 6 * s + n);
+      }
+    spec.code = CodeType::U4B8;
+    EXPECT_FALSE(storageOf(spec));
+  }
 }
 
 // Nibble or byte addresses of the word formulas, word by word.
@@ -436,7 +459,7 @@ TEST(Move, ChecksNeverCrash) {
   auto pick = [&] { return values[random() % std::size(values)]; };
   auto make = [&] {
     WeightSpec spec;
-    spec.layout = random() % 20 ? findLayout(int64_t(random() % 13)) : nullptr;
+    spec.layout = random() % 20 ? findLayout(int64_t(random() % 15)) : nullptr;
     spec.code = CodeType(random() % 9);
     spec.element = ScalarType(random() % 11);
     spec.scale = ScalarType(random() % 11);
@@ -453,7 +476,7 @@ TEST(Move, ChecksNeverCrash) {
   for (int round = 0; round < 200000; ++round) {
     WeightSpec a = make(), b = random() % 2 ? make() : a;
     if (random() % 2)
-      b.layout = findLayout(int64_t(random() % 13));
+      b.layout = findLayout(int64_t(random() % 15));
     fit += !checkMove(a, b);
   }
   EXPECT_GT(fit, 0);

@@ -295,7 +295,7 @@ TEST(BadInput, MovesOfFuzzedSpecs) {
   };
   auto make = [&] {
     WeightSpec spec;
-    spec.layout = findLayout(int64_t(random() % 13));
+    spec.layout = findLayout(int64_t(random() % 15));
     spec.code = CodeType(random() % 9);
     spec.element = ScalarType(random() % 4);
     spec.scale = random() % 4 ? ScalarType::F16 : ScalarType(random() % 11);
@@ -314,7 +314,7 @@ TEST(BadInput, MovesOfFuzzedSpecs) {
   for (int round = 0; round < 60000; ++round) {
     WeightSpec from = make(), to = random() % 4 ? from : make();
     if (random() % 2)
-      to.layout = findLayout(int64_t(random() % 13));
+      to.layout = findLayout(int64_t(random() % 15));
     if (checkMove(from, to)) {
       ++refused;
       WeightBuffers none;

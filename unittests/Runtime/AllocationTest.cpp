@@ -137,7 +137,7 @@ void forEachStoredForm(
     }
     if (layout.name == "trtllm")
       target.code = static_cast<int64_t>(CodeType::S4);
-    if (layout.name != "dense")
+    if (!layout.codes4.empty())
       call(target, layout.name);
   }
 }

@@ -64,11 +64,12 @@ def WNA16_PackedAttr : WNA16_Encoding<"Packed", "packed"> {
 }
 
 def WNA16_DenseAttr : WNA16_Encoding<"Dense", "dense"> {
-  let summary = "a weight of plain floats, stored output axis first";
+  let summary = "a weight of plain floats";
   let description = [{
     The elements of an [.., input, .., output] weight as frameworks store them:
     output-major, input contiguous. `#wna16.dense<layout = interleaved>`: rows
-    of gate and up alternate.
+    of gate and up alternate; `transposed` and `transposed_interleaved` hold the
+    same input-major, output contiguous.
 
     ```mlir
     tensor<8x256x2x128xbf16, #wna16.dense>  // stored tensor<8x256x256xbf16>
