@@ -57,7 +57,8 @@ const Projections kProjections[] = {
     {nullptr, "up_proj", "down_proj"},
 };
 
-/// One tensor that holds gate and up.
+/// One tensor that holds gate and up. A parameter's packed parts follow its
+/// name without a dot.
 struct Fused {
   const char *w13;
   const char *w2;
@@ -92,7 +93,9 @@ int64_t numberAt(const std::string &text, size_t &position) {
          text[position] <= '9' && position - start < 7)
     value = value * 10 + (text[position++] - '0');
   bool ends = position < text.size() && text[position] == '.';
-  return position == start || !ends ? -1 : value;
+  // "00" would be a second name of 0.
+  bool padded = position > start + 1 && text[start] == '0';
+  return position == start || !ends || padded ? -1 : value;
 }
 
 /// "model.", 1 and the rest of "model.layers.1.mlp.gate.weight".
@@ -154,6 +157,10 @@ bool hasModule(const Block &block, const std::string &module) {
     if (it->size() == module.size() || (*it)[module.size()] == '.')
       return true;
   return false;
+}
+
+bool hasFused(const Block &block, const std::string &module) {
+  return hasModule(block, module) || block.tensors.count(module + "_packed");
 }
 
 template <size_t count>
@@ -323,7 +330,7 @@ Result<ExpertNames> wna16::routedNames(const Block &block) {
     names.fused = true;
     names.w13 = block.prefix + row.w13;
     names.w2 = block.prefix + row.w2;
-    if (hasModule(block, names.w13) && hasModule(block, names.w2))
+    if (hasFused(block, names.w13) && hasFused(block, names.w2))
       return names;
   }
   for (const std::string &tensor : block.tensors)
@@ -353,7 +360,7 @@ std::optional<ExpertNames> wna16::sharedNames(const Block &block) {
       names.w13 = base + kFused[1].w13;
       names.w2 = base + kFused[1].w2;
       names.fused = true;
-      if (hasModule(block, names.w13) && hasModule(block, names.w2))
+      if (hasFused(block, names.w13) && hasFused(block, names.w2))
         return names;
     }
   return std::nullopt;

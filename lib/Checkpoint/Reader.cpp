@@ -140,6 +140,8 @@ Result<MoELayer> CheckpointReader::readBlock(const Block &block,
     return failure;
   if (Failure failure = checkUsed(block, weights))
     return failure;
+  if (Failure failure = checkWidths(*config, layer))
+    return failure;
   if (Failure failure = readRouting(*config, layer))
     return failure;
   result.audited.insert(result.audited.end(), weights.findings.begin(),
@@ -212,6 +214,9 @@ Failure CheckpointReader::readExpertsOf(const Block &block,
   if (Failure failure = checkExtents(layer.experts, "the experts' weights"))
     return failure;
   const WeightSpec &spec = layer.experts.w13.spec;
+  if (spec.experts == 0)
+    return fail("tensor " + layer.experts.w13.parts[0].pattern +
+                " holds no experts");
   if (expected && *expected != spec.experts)
     return fail("the configuration has " + std::to_string(*expected) +
                 " experts, the file " + std::to_string(spec.experts) + " in " +

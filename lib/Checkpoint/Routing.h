@@ -23,7 +23,7 @@ namespace wna16 {
 /// tensors are known.
 Failure readRouting(const ModelConfig &config, MoELayer &layer);
 
-/// Whether fused [E, in, out] tensors are usual for this architecture.
+/// Whether this architecture's fused tensors of floats are [E, in, out].
 bool storesTransposed(const std::string &modelType);
 /// Whether fused tensors hold gate and up rows in turn.
 bool storesInterleaved(const std::string &modelType);
@@ -31,6 +31,10 @@ bool storesInterleaved(const std::string &modelType);
 /// Experts that the configuration says a layer has.
 Failure readExperts(const ModelConfig &config, int64_t layer,
                     std::optional<int64_t> &out);
+
+/// Compares the intermediate sizes of the configuration, as far as it gives
+/// them, with the extents of a layer's weights.
+Failure checkWidths(const ModelConfig &config, const MoELayer &layer);
 
 /// Whether the configuration makes a layer an MoE layer; empty: it does not
 /// say.

@@ -8,8 +8,6 @@
 
 #include "Weights.h"
 
-#include "Routing.h"
-
 #include "Layout/Catalogue.h"
 
 #include <algorithm>
@@ -36,11 +34,6 @@ std::vector<std::string> expand(const std::string &pattern, int64_t experts) {
   return names.names();
 }
 
-bool isFloat(ScalarType type) {
-  return type == ScalarType::F16 || type == ScalarType::BF16 ||
-         type == ScalarType::F32;
-}
-
 bool isPackedModule(const SafeTensors &files, const std::string &module) {
   for (const Format *format : allFormats())
     if (files.find(module + "." + format->parts[0].suffix))
@@ -58,6 +51,11 @@ std::string described(const std::optional<Scheme> &scheme) {
 }
 
 } // namespace
+
+bool wna16::isFloat(ScalarType type) {
+  return type == ScalarType::F16 || type == ScalarType::BF16 ||
+         type == ScalarType::F32;
+}
 
 //===----------------------------------------------------------------------===//
 // What is stored, and what the configuration says
@@ -109,32 +107,31 @@ Failure WeightReader::checkVerdicts(const std::vector<std::string> &modules,
   return ok();
 }
 
-Result<Scheme>
-WeightReader::commonScheme(const std::vector<std::string> &modules) const {
+/// The scheme of a module that is packed.
+Result<Scheme> WeightReader::schemeFor(const std::string &module) const {
   if (!quantization.format)
-    return fail("module " + modules[0] +
+    return fail("module " + module +
                 " is packed, but there is no quantization_config");
-  std::string codes = modules[0] + "." + quantization.format->parts[0].suffix;
-  if (!files.find(codes))
-    return fail("module " + modules[0] + " is packed, but not as " +
-                quantization.format->name + ": missing tensor " + codes);
-  std::optional<Scheme> scheme = quantization.schemeOf(modules[0]);
+  std::optional<Scheme> scheme = quantization.schemeOf(module);
   if (!scheme)
-    return fail("module " + modules[0] +
+    return fail("module " + module +
                 " is packed, but the configuration keeps it dense");
   if (!scheme->refusal.empty())
-    return fail("module " + modules[0] + ": " + scheme->refusal);
+    return fail("module " + module + ": " + scheme->refusal);
   return *scheme;
 }
 
+/// The convention in words.
+std::string WeightReader::formatText(const Scheme &scheme,
+                                     const WeightSpec &spec) const {
+  return quantization.variant +
+         (scheme.symmetric ? ", symmetric" : ", asymmetric") +
+         (spec.actOrder == ActOrder::Index ? ", act-order" : "");
+}
+
 Result<WeightSource> WeightReader::read(const WeightNames &names) {
-  if (names.fused) {
-    for (const char *suffix : {"", ".weight"})
-      if (files.find(names.pattern + suffix))
-        return readFused(names, names.pattern + suffix);
-    return fail("expected the fused experts " + names.pattern +
-                " to be dense; packed ones are supported expert by expert");
-  }
+  if (names.fused)
+    return readFused(names);
   std::vector<std::string> modules = expand(names.pattern, names.experts);
   Result<bool> packed = isPacked(modules);
   if (!packed)
@@ -179,16 +176,10 @@ Result<TensorPattern> WeightReader::makePattern(const WeightNames &names,
   return result;
 }
 
-/// The specification that scheme and tensors give together.
-Result<WeightSpec>
-WeightReader::packedSpec(const WeightNames &names,
-                         const std::vector<std::string> &modules,
-                         const Scheme &scheme) const {
-  const Format &format = *quantization.format;
+/// What the scheme and the type of the scales say.
+Result<WeightSpec> WeightReader::schemeSpec(const Scheme &scheme,
+                                            const std::string &tensor) const {
   WeightSpec spec;
-  spec.layout = findLayout(format.layout);
-  spec.experts = std::max<int64_t>(names.experts, 1);
-  spec.halves = names.halves;
   spec.group = scheme.group;
   spec.element = element;
   bool four = scheme.bits == 4;
@@ -197,16 +188,30 @@ WeightReader::packedSpec(const WeightNames &names,
   else
     spec.code = four ? CodeType::U4 : CodeType::U8;
   spec.zeros = scheme.symmetric ? ZeroPoints::None : scheme.zeros;
-  auto scales =
-      require(files, modules[0] + "." + format.suffixOf(Part::Scales));
+  auto scales = require(files, tensor);
   if (!scales)
     return scales.takeFailure();
   if (!isFloat((*scales)->type))
-    return fail("tensor " + modules[0] + "." + format.suffixOf(Part::Scales) +
-                ": expected f16, bf16 or f32, got " +
+    return fail("tensor " + tensor + ": expected f16, bf16 or f32, got " +
                 std::string(name((*scales)->type)));
   spec.scale = (*scales)->type;
-  if (Failure failure = format.describe(files, modules, scheme, spec))
+  return spec;
+}
+
+/// The specification that scheme and tensors give together.
+Result<WeightSpec>
+WeightReader::packedSpec(const WeightNames &names,
+                         const std::vector<std::string> &modules,
+                         const Scheme &scheme) const {
+  const Format &format = *quantization.format;
+  Result<WeightSpec> spec =
+      schemeSpec(scheme, modules[0] + "." + format.suffixOf(Part::Scales));
+  if (!spec)
+    return spec;
+  spec->layout = findLayout(format.layout);
+  spec->experts = std::max<int64_t>(names.experts, 1);
+  spec->halves = names.halves;
+  if (Failure failure = format.describe(files, modules, scheme, *spec))
     return failure;
   return spec;
 }
@@ -238,9 +243,14 @@ Failure WeightReader::attachParts(const WeightNames &names,
 Result<WeightSource>
 WeightReader::readPacked(const WeightNames &names,
                          const std::vector<std::string> &modules) {
-  Result<Scheme> scheme = commonScheme(modules);
+  Result<Scheme> scheme = schemeFor(modules[0]);
   if (!scheme)
     return scheme.takeFailure();
+  const Format &format = *quantization.format;
+  std::string codes = modules[0] + "." + format.parts[0].suffix;
+  if (!files.find(codes))
+    return fail("module " + modules[0] + " is packed, but not as " +
+                format.name + ": missing tensor " + codes);
   Result<WeightSpec> spec = packedSpec(names, modules, *scheme);
   if (!spec)
     return spec.takeFailure();
@@ -249,12 +259,10 @@ WeightReader::readPacked(const WeightNames &names,
   if (Failure failure = attachParts(names, source))
     return failure;
   for (const std::string &module : modules)
-    for (const char *suffix : quantization.format->checks)
+    for (const char *suffix : format.checks)
       if (files.find(module + "." + suffix))
         usedTensors.insert(module + "." + suffix);
-  source.format = quantization.variant +
-                  (scheme->symmetric ? ", symmetric" : ", asymmetric") +
-                  (spec->actOrder == ActOrder::Index ? ", act-order" : "");
+  source.format = formatText(*scheme, *spec);
   return source;
 }
 
@@ -295,109 +303,31 @@ WeightReader::readDense(const WeightNames &names,
 }
 
 //===----------------------------------------------------------------------===//
-// Fused tensors
-//===----------------------------------------------------------------------===//
-
-/// Finds the extents of a fused tensor. [E, out, in] is what layouts hold;
-/// which of the two it is follows from the hidden size.
-Failure WeightReader::orient(const WeightNames &names,
-                             const std::string &tensor, const TensorView &view,
-                             WeightSpec &spec) const {
-  size_t rank = view.shape.size();
-  if (rank < 2 || rank > 3 || !isFloat(view.type))
-    return fail("tensor " + tensor +
-                ": expected [experts, out, in] of f16, bf16 or f32, got " +
-                std::string(name(view.type)) + " " + shapeText(view.shape));
-  int64_t rows = view.shape[rank - 2];
-  int64_t columns = view.shape[rank - 1];
-  bool straight = (names.toHidden ? rows : columns) == hidden;
-  bool transposed = (names.toHidden ? columns : rows) == hidden;
-  if (straight && transposed)
-    straight = !storesTransposed(config.modelType());
-  if (!straight)
-    return fail("tensor " + tensor + " " + shapeText(view.shape) +
-                (transposed ? " is stored [experts, in, out]; only [experts, "
-                              "out, in] is supported"
-                            : " does not fit the hidden size " +
-                                  std::to_string(hidden)));
-  if (rows % names.halves != 0)
-    return fail("tensor " + tensor + " " + shapeText(view.shape) +
-                ": expected rows of gate and up");
-  spec.experts = rank == 3 ? view.shape[0] : 1;
-  spec.output = rows / names.halves;
-  spec.input = columns;
-  return ok();
-}
-
-Result<WeightSource> WeightReader::readFused(const WeightNames &names,
-                                             const std::string &tensor) {
-  const TensorView &view = *files.find(tensor);
-  WeightSource source;
-  WeightSpec &spec = source.spec;
-  if (Failure failure = orient(names, tensor, view, spec))
-    return failure;
-  bool interleaved = names.halves == 2 && storesInterleaved(config.modelType());
-  spec.layout = findLayout(interleaved ? "interleaved" : "dense");
-  if (!spec.layout)
-    return fail("tensor " + tensor +
-                ": gate and up rows in turn are not supported");
-  spec.element = view.type;
-  spec.halves = names.halves;
-  Result<std::vector<StoredPart>> storage = storageOf(spec);
-  if (!storage)
-    return fail("tensor " + tensor + ": " + storage.message());
-  int64_t elements = 1;
-  for (int64_t extent : view.shape)
-    elements *= extent;
-  if (storage->front().elements() != elements)
-    return fail("tensor " + tensor + ": expected " +
-                shapeText(storage->front().shape) + ", got " +
-                shapeText(view.shape));
-  TensorPattern pattern;
-  pattern.pattern = tensor;
-  pattern.type = view.type;
-  pattern.shape = storage->front().shape;
-  usedTensors.insert(tensor);
-  source.format = "dense " + std::string(name(view.type));
-  source.parts.push_back(std::move(pattern));
-  return source;
-}
-
-//===----------------------------------------------------------------------===//
 // Biases and vectors
 //===----------------------------------------------------------------------===//
 
 Result<std::optional<TensorPattern>>
 WeightReader::readBias(const WeightNames &names, const WeightSpec &spec) {
-  std::string suffix = names.fused ? "_bias" : ".bias";
   std::vector<std::string> modules = expand(names.pattern, names.experts);
-  const TensorView *first = nullptr;
-  for (const std::string &module : modules)
-    if (!first)
-      first = files.find(module + suffix);
-  if (!first)
-    return std::optional<TensorPattern>();
-  if (!isFloat(first->type))
-    return fail("biases of " + names.pattern +
-                ": expected f16, bf16 or f32, got " +
-                std::string(name(first->type)));
-  std::vector<int64_t> shape = {spec.experts, spec.rows()};
-  if (!names.fused) {
-    Result<TensorPattern> pattern =
-        makePattern(names, suffix, 0, first->type, shape);
-    if (!pattern)
-      return pattern.takeFailure();
-    return std::optional(std::move(*pattern));
-  }
-  if (first->shape != shape)
-    return fail("tensor " + names.pattern + suffix + ": expected " +
-                shapeText(shape) + ", got " + shapeText(first->shape));
-  usedTensors.insert(names.pattern + suffix);
-  TensorPattern pattern;
-  pattern.pattern = names.pattern + suffix;
-  pattern.type = first->type;
-  pattern.shape = shape;
-  return std::optional(std::move(pattern));
+  for (const char *suffix : {".bias", "_bias"})
+    for (const std::string &module : modules) {
+      const TensorView *view = files.find(module + suffix);
+      if (!view)
+        continue;
+      if (!isFloat(view->type))
+        return fail("tensor " + module + suffix +
+                    ": expected f16, bf16 or f32, got " +
+                    std::string(name(view->type)));
+      std::vector<int64_t> shape = {spec.experts, spec.rows()};
+      Result<TensorPattern> pattern =
+          names.fused
+              ? fusedPart(module + suffix, {Part::Codes, view->type, shape})
+              : makePattern(names, suffix, 0, view->type, shape);
+      if (!pattern)
+        return pattern.takeFailure();
+      return std::optional(std::move(*pattern));
+    }
+  return std::optional<TensorPattern>();
 }
 
 Result<TensorPattern> WeightReader::readVector(const std::string &tensor,

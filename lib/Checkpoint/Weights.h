@@ -23,6 +23,9 @@ struct WeightNames {
   bool toHidden = false; ///< outputs (not inputs) are the hidden size
 };
 
+/// Whether weights, scales and biases may be of this type.
+bool isFloat(ScalarType type);
+
 /// Describes weights and keeps account of the tensors that they use.
 class WeightReader {
 public:
@@ -51,18 +54,35 @@ private:
   Failure attachParts(const WeightNames &names, WeightSource &source);
   Result<WeightSource> readDense(const WeightNames &names,
                                  const std::vector<std::string> &modules);
-  Result<WeightSource> readFused(const WeightNames &names,
-                                 const std::string &tensor);
+  Result<WeightSpec> schemeSpec(const Scheme &scheme,
+                                const std::string &scales) const;
   Result<bool> isPacked(const std::vector<std::string> &modules) const;
   Failure checkVerdicts(const std::vector<std::string> &modules,
                         bool packed) const;
-  Result<Scheme> commonScheme(const std::vector<std::string> &modules) const;
+  Result<Scheme> schemeFor(const std::string &module) const;
+  std::string formatText(const Scheme &scheme, const WeightSpec &spec) const;
   Result<TensorPattern> makePattern(const WeightNames &names,
                                     const std::string &suffix, int64_t concat,
                                     ScalarType type,
                                     std::vector<int64_t> shape);
-  Failure orient(const WeightNames &names, const std::string &tensor,
-                 const TensorView &view, WeightSpec &spec) const;
+  // Fused.cpp
+  Result<WeightSource> readFused(const WeightNames &names);
+  Result<WeightSource> readFusedDense(const WeightNames &names,
+                                      const std::string &tensor);
+  Result<WeightSource> readFusedPacked(const WeightNames &names);
+  Result<bool> isTransposed(const WeightNames &names, const std::string &tensor,
+                            int64_t rows, int64_t columns) const;
+  Failure setExtents(const WeightNames &names, const std::string &tensor,
+                     int64_t experts, int64_t rows, int64_t input,
+                     WeightSpec &spec) const;
+  Result<TensorPattern> fusedPart(const std::string &tensor,
+                                  const StoredPart &part);
+  Result<std::vector<int64_t>> fusedExtents(const std::string &module,
+                                            const std::string &tensor,
+                                            int64_t bits);
+  Result<WeightSpec> fusedSpec(const WeightNames &names,
+                               const std::string &codes,
+                               const std::string &scales, const Scheme &scheme);
 
   const SafeTensors &files;
   const ModelConfig &config;

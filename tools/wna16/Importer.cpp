@@ -104,7 +104,7 @@ private:
         cast<RankedTensorType>(rows.getType()).getElementType());
     Value bias = tensor::ExpandShapeOp::create(
         builder, loc, type, rows, ArrayRef<ReassociationIndices>{{0}, {1, 2}});
-    if (spec.layout != findLayout("interleaved"))
+    if (spec.layout->bias == findLayout("dense")->bias)
       return bias;
     auto encoded = RankedTensorType::get(type.getShape(), type.getElementType(),
                                          BiasAttr::get(context, spec.layout));

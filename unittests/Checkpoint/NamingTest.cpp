@@ -229,28 +229,7 @@ TEST(Naming, PredictionLayersComeLast) {
   EXPECT_EQ(checkpoint->layers()[2].prefix, "mtp.layers.0.mlp");
 }
 
-TEST(Naming, TransposedFusedExpertsAreRefused) {
-  ModelStyle style;
-  style.count = 2;
-  style.modelType = "llama4_text";
-  style.topK = 1;
-  style.block = "feed_forward.";
-  style.router = "router";
-  LinearStyle dense;
-  dense.stored = Stored::Dense;
-  CheckpointBuilder builder(style, dense);
-  for (int64_t e = 0; e < 2; ++e)
-    for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
-      builder.removeModule(builder.expert(0, e) + leaf);
-  // 2N = K: only the architecture tells.
-  builder.addTensor(builder.block(0) + "experts.gate_up_proj", ScalarType::BF16,
-                    {2, 64, 64});
-  builder.addTensor(builder.block(0) + "experts.down_proj", ScalarType::BF16,
-                    {2, 32, 64});
-  EXPECT_CONTAINS(refusal(builder), "[experts, in, out]");
-}
-
-TEST(Naming, PackedFusedExpertsAreRefused) {
+TEST(Naming, Mxfp4ExpertsAreRefused) {
   CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
   for (int64_t e = 0; e < 4; ++e)
     for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
@@ -332,6 +311,66 @@ TEST(Naming, ExtentsMustFit) {
   for (int64_t e = 0; e < 4; ++e)
     narrow.addLinear(narrow.expert(0, e) + "down_proj", 64, 64, LinearStyle());
   EXPECT_CONTAINS(refusal(narrow), "4 of 64 to 32");
+}
+
+TEST(Naming, IntermediateSizesMustAgree) {
+  struct Case {
+    const char *modelType;
+    nlohmann::ordered_json keys;
+    const char *message; ///< empty: accepted
+  };
+  const nlohmann::ordered_json dbrx = {{"ffn_hidden_size", 48}};
+  for (const Case &c : std::vector<Case>{
+           {"qwen3_moe",
+            {{"moe_intermediate_size", 64}},
+            "moe_intermediate_size is 64, but "
+            "model.layers.0.mlp.experts.{expert}.{gate_proj,up_proj}.qweight "
+            "holds 32"},
+           // The width of dense layers.
+           {"qwen3_moe", {{"intermediate_size", 512}}, ""},
+           {"mixtral", {{"intermediate_size", 16}}, "intermediate_size is 16"},
+           {"mixtral", {{"moe_intermediate_size", 16}}, ""},
+           {"hunyuan_v1_moe",
+            {{"moe_intermediate_size", {40, 32}}},
+            "moe_intermediate_size is 40"},
+           {"dbrx", {{"ffn_config", dbrx}}, "ffn_hidden_size is 48"},
+           {"qwen2_moe",
+            {{"shared_expert_intermediate_size", 96}},
+            "shared_expert_intermediate_size is 96, but "
+            "model.layers.0.mlp.shared_expert.{gate_proj,up_proj}.qweight "
+            "holds 32"},
+           {"deepseek_v2", {{"n_shared_experts", 1}}, ""},
+           {"deepseek_v2",
+            {{"n_shared_experts", 2}},
+            "n_shared_experts times moe_intermediate_size is 64"},
+           {"deepseek_v2",
+            {{"n_shared_experts", INT64_MAX}},
+            "does not fit 63 bits"}}) {
+    ModelStyle style;
+    style.modelType = c.modelType;
+    CheckpointBuilder builder(style, LinearStyle{});
+    builder.addExpert(builder.block(0) + "shared_expert.", LinearStyle(),
+                      LinearStyle(), 1);
+    builder.config.update(c.keys);
+    SCOPED_TRACE(c.modelType);
+    if (*c.message)
+      EXPECT_CONTAINS(refusal(builder), c.message);
+    else
+      EXPECT_TRUE(open(builder)) << open(builder).message();
+  }
+}
+
+TEST(Naming, PaddedNumbersAreNoNames) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  std::string from = builder.expert(0, 1), to = from;
+  to.replace(to.size() - 2, 1, "01");
+  for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+    for (const char *part : {".qweight", ".qzeros", ".scales", ".g_idx"}) {
+      auto node = builder.tensors.extract(from + leaf + part);
+      node.key() = to + leaf + part;
+      builder.tensors.insert(std::move(node));
+    }
+  EXPECT_CONTAINS(refusal(builder), "missing tensors");
 }
 
 TEST(Naming, DenseLayersAreNotMoELayers) {

@@ -55,21 +55,34 @@ std::vector<float> dequantised(const Checkpoint &checkpoint,
   return values;
 }
 
+/// The linear that a tensor belongs to: its name goes on with a dot or, where
+/// the linear is a parameter, with an underscore.
+static const std::vector<float> *linearOf(const CheckpointBuilder &builder,
+                                          std::string tensor) {
+  for (;;) {
+    if (auto found = builder.dense.find(tensor); found != builder.dense.end())
+      return &found->second;
+    size_t end = tensor.find_last_of("._");
+    if (end == std::string::npos)
+      return nullptr;
+    tensor.resize(end);
+  }
+}
+
 static void expectWeight(const Checkpoint &checkpoint,
                          const CheckpointBuilder &builder,
                          const WeightSource &weight) {
   std::vector<float> values = dequantised(checkpoint, weight);
   int64_t offset = 0;
   for (const std::string &tensor : weight.parts[0].names()) {
-    std::string module = tensor.substr(0, tensor.rfind('.'));
-    auto expected = builder.dense.find(module);
-    ASSERT_NE(expected, builder.dense.end()) << module;
-    size_t count = expected->second.size();
-    ASSERT_LE(size_t(offset) + count, values.size()) << module;
-    EXPECT_EQ(std::memcmp(&values[size_t(offset)], expected->second.data(),
+    const std::vector<float> *expected = linearOf(builder, tensor);
+    ASSERT_NE(expected, nullptr) << tensor;
+    size_t count = expected->size();
+    ASSERT_LE(size_t(offset) + count, values.size()) << tensor;
+    EXPECT_EQ(std::memcmp(&values[size_t(offset)], expected->data(),
                           count * sizeof(float)),
               0)
-        << module << " differs";
+        << tensor << " differs";
     offset += int64_t(count);
   }
   EXPECT_EQ(size_t(offset), values.size());

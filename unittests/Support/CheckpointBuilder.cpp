@@ -287,6 +287,91 @@ void CheckpointBuilder::removeModule(const std::string &module) {
 }
 
 //===----------------------------------------------------------------------===//
+// Fused experts
+//===----------------------------------------------------------------------===//
+
+/// Stacks the rows of matrices: expert by expert, then leaf by leaf or, in
+/// turn, row by row.
+OwnedTensor CheckpointBuilder::fuseRows(const std::vector<std::string> &modules,
+                                        size_t leaves,
+                                        const std::string &suffix,
+                                        bool interleaved) const {
+  const OwnedTensor &first = tensors.at(modules[0] + suffix);
+  int64_t rows = first.shape[0];
+  size_t bytes = first.bytes.size() / size_t(rows);
+  OwnedTensor result = {first.type,
+                        {int64_t(modules.size() / leaves),
+                         rows * int64_t(leaves), first.shape[1]},
+                        {}};
+  for (size_t expert = 0; expert < modules.size(); expert += leaves)
+    for (size_t i = 0; i < size_t(rows) * leaves; ++i) {
+      size_t leaf = interleaved ? i % leaves : i / size_t(rows);
+      size_t row = interleaved ? i / leaves : i % size_t(rows);
+      const auto &from = tensors.at(modules[expert + leaf] + suffix).bytes;
+      auto begin = from.begin() + std::ptrdiff_t(row * bytes);
+      result.bytes.insert(result.bytes.end(), begin,
+                          begin + std::ptrdiff_t(bytes));
+    }
+  return result;
+}
+
+/// Swaps the last two axes.
+static OwnedTensor transposed(const OwnedTensor &tensor) {
+  int64_t rows = tensor.shape[1], columns = tensor.shape[2];
+  size_t size = size_t(sizeOf(tensor.type));
+  OwnedTensor result = {tensor.type, {tensor.shape[0], columns, rows}, {}};
+  for (int64_t e = 0; e < tensor.shape[0]; ++e)
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < rows; ++r) {
+        auto at = tensor.bytes.begin() +
+                  std::ptrdiff_t(size_t((e * rows + r) * columns + c) * size);
+        result.bytes.insert(result.bytes.end(), at, at + std::ptrdiff_t(size));
+      }
+  return result;
+}
+
+void CheckpointBuilder::fuse(int64_t layer, const std::string &module,
+                             const std::vector<std::string> &leaves,
+                             const LinearStyle &linear,
+                             const FusedStyle &style) {
+  std::vector<std::string> modules;
+  std::vector<float> values;
+  for (int64_t e = 0; e < model.count; ++e)
+    for (const std::string &leaf : leaves) {
+      modules.push_back(expert(layer, e) + leaf);
+      const std::vector<float> &one = dense.at(modules.back());
+      values.insert(values.end(), one.begin(), one.end());
+    }
+  bool turns = style.interleaved && leaves.size() == 2;
+  if (linear.stored == Stored::Dense) {
+    OwnedTensor all = fuseRows(modules, leaves.size(), ".weight", turns);
+    tensors[module] = style.transposed ? transposed(all) : all;
+  } else {
+    std::string start = module + (style.nested ? ".weight" : "");
+    for (const char *part : {"_packed", "_scale", "_zero_point"})
+      if (tensors.count(modules[0] + ".weight" + part))
+        tensors[start + part] = fuseRows(modules, leaves.size(),
+                                         std::string(".weight") + part, turns);
+    int64_t out = tensors.at(start + "_packed").shape[1];
+    int64_t in = int64_t(values.size()) / model.count / out;
+    tensors[start + "_shape"] = makeIntegers(
+        std::vector<int64_t>{model.count, out, in}, {3}, ScalarType::I64);
+  }
+  for (const std::string &each : modules)
+    removeModule(each);
+  dense[module] = std::move(values);
+}
+
+void CheckpointBuilder::fuseExperts(int64_t layer, const FusedStyle &style) {
+  std::string base = block(layer) + model.experts;
+  std::vector<std::string> first = {model.up};
+  if (!model.gate.empty())
+    first.insert(first.begin(), model.gate);
+  fuse(layer, base + style.w13, first, model.w13, style);
+  fuse(layer, base + style.w2, {model.down}, model.w2, style);
+}
+
+//===----------------------------------------------------------------------===//
 // Models
 //===----------------------------------------------------------------------===//
 

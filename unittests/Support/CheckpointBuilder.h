@@ -78,6 +78,15 @@ struct ModelStyle {
   uint64_t seed = 1;
 };
 
+/// How all experts lie in one tensor.
+struct FusedStyle {
+  std::string w13 = "gate_up_proj";
+  std::string w2 = "down_proj";
+  bool nested = false;      ///< "w13.weight_packed", not "w13_packed"
+  bool transposed = false;  ///< floats as [E, in, out]
+  bool interleaved = false; ///< rows of gate and up in turn
+};
+
 struct OwnedTensor {
   ScalarType type = ScalarType::F32;
   std::vector<int64_t> shape;
@@ -103,6 +112,10 @@ public:
   /// Removes a linear's tensors.
   void removeModule(const std::string &module);
 
+  /// Replaces the experts of a layer, dense or compressed-tensors, by fused
+  /// tensors of the same values.
+  void fuseExperts(int64_t layer, const FusedStyle &style);
+
   /// "model.layers.0.mlp."
   std::string block(int64_t layer) const;
   std::string expert(int64_t layer, int64_t index) const;
@@ -112,11 +125,17 @@ public:
   ModelStyle model;
   std::map<std::string, OwnedTensor> tensors;
   nlohmann::ordered_json config;
-  /// Dequantised weights [out, in] of every linear: (q - z) * s.
+  /// Dequantised weights [out, in] of every linear, [experts, out, in] of fused
+  /// ones: (q - z) * s. Rows of gate come before those of up.
   std::map<std::string, std::vector<float>> dense;
 
 private:
   void addLayer(int64_t layer);
+  void fuse(int64_t layer, const std::string &module,
+            const std::vector<std::string> &leaves, const LinearStyle &linear,
+            const FusedStyle &style);
+  OwnedTensor fuseRows(const std::vector<std::string> &modules, size_t leaves,
+                       const std::string &suffix, bool interleaved) const;
   std::mt19937_64 random;
 };
 
