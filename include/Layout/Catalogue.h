@@ -34,6 +34,7 @@ enum class CodeShape : uint8_t {
   Planes256,     ///< u8 [K/256, R, 128]
   Elements,      ///< elements [R, K]
   InputElements, ///< elements [K, R]
+  Panels32,      ///< u8 [R/32, K/4, 16*b]
 };
 
 /// How a side tensor of one expert is shaped. G: groups.

@@ -119,6 +119,12 @@ const std::vector<LayoutEntry> &wna16::allLayouts() {
        /*zeros*/ "", "", /*bias*/ "S | N",
        C::InputElements, S::None, S::None, /*trailerBytes*/ 0, /*zeroBits*/ 0,
        /*needsZeros*/ false, /*actOrder*/ false, /*scaleType*/ {}, /*group*/ {}},
+      {15, "cpu_panels", "panels of 32 outputs, four inputs at a time",
+       /*dense*/ "", /*codes*/ "n3 k0 k1 n0 n1 n2 n4 | K N", "k0 k1 n0 n1 n2 n4 n3 | K N", /*gated*/ "",
+       /*scales*/ "n0 n1 n2 n3 n4 | G N", "n0 n1 n2 n3 n4 | G N", /*gated*/ "",
+       /*zeros*/ "n0 n1 n2 n3 n4 | G N", "n0 n1 n2 n3 n4 | G N", /*bias*/ "N",
+       C::Panels32, S::Blocks32, S::Blocks32, /*trailerBytes*/ 0, /*zeroBits*/ 8,
+       /*needsZeros*/ false, /*actOrder*/ false, /*scaleType*/ {}, /*group*/ {}},
   };
   // clang-format on
   return table;

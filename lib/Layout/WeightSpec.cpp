@@ -274,14 +274,16 @@ static Failure checkExtents(const WeightSpec &spec) {
   Result<BitOrder> order = codeOrder(spec);
   if (!order)
     return order.takeFailure();
+  bool keepsHalves = blocked || shape == CodeShape::Panels32;
   struct {
     const char *axis;
     int64_t extent, multiple;
   } const rules[] = {
       {"input", spec.input, order->tileExtent(Axis::Input)},
-      // Blocks do not mix halves.
-      {blocked && spec.halves == 2 ? "output of each half" : "output",
-       blocked ? spec.output : spec.rows(), order->tileExtent(Axis::Output)},
+      // Blocks and panels do not mix halves.
+      {keepsHalves && spec.halves == 2 ? "output of each half" : "output",
+       keepsHalves ? spec.output : spec.rows(),
+       order->tileExtent(Axis::Output)},
       {"rows", spec.rows(), rowMultiple(*spec.layout)},
   };
   for (auto [axis, extent, multiple] : rules)
@@ -318,6 +320,8 @@ static PartShape codesPart(const WeightSpec &spec) {
     return {
         Part::Codes, ScalarType::U8, {e, r / 32, k / block, 16 * block + 128}};
   }
+  case CodeShape::Panels32:
+    return {Part::Codes, ScalarType::U8, {e, r / 32, k / 4, 16 * b}};
   case CodeShape::Planes256:
     return {Part::Codes, ScalarType::U8, {e, k / 256, r, 128}};
   case CodeShape::Elements:
