@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Experts, and groups of experts, are chosen by rank: how many others come
-// before one in a total order (greater value first, then lower index, NaN as
-// -inf). Ranks are a permutation whatever the values are, so every slot finds
-// exactly one expert and every id is in range.
+// before one in a total order (greater value first, NaN after everything, then
+// lower index). Ranks are a permutation whatever the values are, so every slot
+// finds exactly one expert and every id is in range. Experts of dropped groups
+// come after all others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +38,8 @@ public:
 
   /// f32 [M, E]: softmax or sigmoid of the logits, or the logits themselves.
   Value scores();
-  /// f32 [M, E]: what experts are chosen by.
-  Value choices(Value scores);
-  /// i32 [M, extent]: the rank of each of `values` [M, extent].
-  Value ranks(Value values, int64_t extent);
+  /// i32 [M, E]: the rank of each expert.
+  Value expertRanks(Value scores);
   Value ids(Value ranks, Value init);
   Value weights(Value scores, Value ids, Value init);
 
@@ -68,7 +67,13 @@ private:
       return arith::MaximumFOp::create(e, a, b);
     });
   }
+  /// Whether `a` is the greater one, and no NaN; `b` may be NaN.
+  Value beats(Value a, Value b);
   Value groupScores(Value biased);
+  /// i32 [M, extent]: the rank of each of `values` [M, extent] among those that
+  /// `isKept`, `extent` for the others.
+  Value ranks(Value values, int64_t extent,
+              function_ref<Value(Value, Value)> isKept);
   Value slotSum(function_ref<Value(Value)> term) {
     return fold(op.getTopK(), 0, term,
                 [&](Value a, Value b) { return add(a, b); });
@@ -116,63 +121,69 @@ Value RouteEmitter::groupScores(Value biased) {
   return e.generate(
       {tokens, groups}, e.getF32Type(), biased, [&](ValueRange at) -> Value {
         Value begin = e.times(at[1], size);
-        Value lowest = e.f32(-kInfinity);
+        Value lowest = e.f32(std::numeric_limits<double>::quiet_NaN());
         auto best =
             e.loop(e.index(0), e.index(size), 1, {lowest, lowest},
                    [&](Value i, ValueRange two) -> SmallVector<Value> {
                      Value x = e.read(biased, {at[0], e.add(begin, i)});
-                     Value less = arith::MinimumFOp::create(e, x, two[0]);
-                     return {arith::MaximumFOp::create(e, x, two[0]),
-                             arith::MaximumFOp::create(e, less, two[1])};
+                     Value isFirst = beats(x, two[0]);
+                     Value rest = e.select(isFirst, two[0], x);
+                     return {e.select(isFirst, x, two[0]),
+                             e.select(beats(rest, two[1]), rest, two[1])};
                    });
         return addSecond ? add(best[0], best[1]) : best[0];
       });
 }
 
-Value RouteEmitter::choices(Value scores) {
+Value RouteEmitter::expertRanks(Value scores) {
   Value biased = scores;
   if (correction)
     biased = e.generate(
         {tokens, experts}, e.getF32Type(), scores, [&](ValueRange at) {
           return add(e.read(scores, at), e.read(correction, at[1]));
         });
+  Value all = e.integer(1, 1);
+  auto any = [&](Value, Value) { return all; };
   if (groups == 1)
-    return biased;
-  Value groupRanks = ranks(groupScores(biased), groups);
-  return e.generate(
-      {tokens, experts}, e.getF32Type(), biased, [&](ValueRange at) {
-        Value group = e.quotient(at[1], experts / groups);
-        Value kept = arith::CmpIOp::create(e, arith::CmpIPredicate::slt,
-                                           e.read(groupRanks, {at[0], group}),
-                                           e.integer(op.getTopGroups()));
-        return e.select(kept, e.read(biased, at), e.f32(-kInfinity));
-      });
+    return ranks(biased, experts, any);
+  Value groupRanks = ranks(groupScores(biased), groups, any);
+  return ranks(biased, experts, [&](Value m, Value expert) -> Value {
+    Value group = e.quotient(expert, experts / groups);
+    return arith::CmpIOp::create(e, arith::CmpIPredicate::slt,
+                                 e.read(groupRanks, {m, group}),
+                                 e.integer(op.getTopGroups()));
+  });
 }
 
-Value RouteEmitter::ranks(Value values, int64_t extent) {
-  auto ordered = [&](Value m, Value i) {
-    Value x = e.read(values, {m, i});
-    Value isNumber = arith::CmpFOp::create(e, arith::CmpFPredicate::ORD, x, x);
-    return e.select(isNumber, x, e.f32(-kInfinity));
-  };
+Value RouteEmitter::beats(Value a, Value b) {
+  Value greater = arith::CmpFOp::create(e, arith::CmpFPredicate::OGT, a, b);
+  Value isNumber = arith::CmpFOp::create(e, arith::CmpFPredicate::ORD, a, a);
+  Value isNaN = arith::CmpFOp::create(e, arith::CmpFPredicate::UNO, b, b);
+  return arith::OrIOp::create(e, greater,
+                              arith::AndIOp::create(e, isNumber, isNaN));
+}
+
+Value RouteEmitter::ranks(Value values, int64_t extent,
+                          function_ref<Value(Value, Value)> isKept) {
   auto body = [&](ValueRange at) -> Value {
-    Value own = ordered(at[0], at[1]);
-    return e
-        .loop(e.index(0), e.index(extent), 1, e.integer(0),
-              [&](Value i, ValueRange count) -> SmallVector<Value> {
-                Value other = ordered(at[0], i);
-                Value greater = arith::CmpFOp::create(
-                    e, arith::CmpFPredicate::OGT, other, own);
-                Value equal = arith::CmpFOp::create(
-                    e, arith::CmpFPredicate::OEQ, other, own);
-                Value lower = arith::CmpIOp::create(
-                    e, arith::CmpIPredicate::ult, i, at[1]);
-                Value tie = arith::AndIOp::create(e, equal, lower);
-                Value before = arith::OrIOp::create(e, greater, tie);
-                Value one = arith::ExtUIOp::create(e, e.getI32Type(), before);
-                return {arith::AddIOp::create(e, count.front(), one)};
-              })
-        .front();
+    Value own = e.read(values, at);
+    Value before =
+        e.loop(e.index(0), e.index(extent), 1, e.integer(0),
+               [&](Value i, ValueRange count) -> SmallVector<Value> {
+                 Value other = e.read(values, {at[0], i});
+                 Value isLower = arith::CmpIOp::create(
+                     e, arith::CmpIPredicate::ult, i, at[1]);
+                 // Equal ones, which do not beat each other, go by index.
+                 Value loses = arith::XOrIOp::create(e, beats(own, other),
+                                                     e.integer(1, 1));
+                 Value first = e.select(isLower, loses, beats(other, own));
+                 Value counts =
+                     arith::AndIOp::create(e, first, isKept(at[0], i));
+                 Value one = arith::ExtUIOp::create(e, e.getI32Type(), counts);
+                 return {arith::AddIOp::create(e, count.front(), one)};
+               })
+            .front();
+    return e.select(isKept(at[0], at[1]), before, e.integer(extent));
   };
   return e.generate({tokens, extent}, e.getI32Type(), values, body);
 }
@@ -231,8 +242,7 @@ struct EmulateRoute : OpConversionPattern<RouteOp> {
     RouteEmitter route(emitter, op, adaptor.getLogits(),
                        adaptor.getCorrection());
     Value scores = route.scores();
-    Value ranks = route.ranks(route.choices(scores), op.getExperts());
-    Value ids = route.ids(ranks, adaptor.getIdsInit());
+    Value ids = route.ids(route.expertRanks(scores), adaptor.getIdsInit());
     Value weights = route.weights(scores, ids, adaptor.getWeightsInit());
     rewriter.replaceOp(op, {weights, ids});
     return success();

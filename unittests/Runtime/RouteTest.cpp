@@ -11,7 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
 using namespace wna16test;
 
@@ -200,6 +203,45 @@ TEST(Routing, NaNLogitsGiveValidIds) {
     std::sort(routed.ids.begin(), routed.ids.end());
     EXPECT_EQ(routed.ids, (Ids{0, 1, 2, 3, 4, 5, 6, 7}));
   }
+}
+
+std::vector<double> numbers(const std::string &text) {
+  std::istringstream stream(text);
+  std::vector<double> values;
+  for (std::string word; stream >> word;)
+    values.push_back(std::strtod(word.c_str(), nullptr));
+  return values;
+}
+
+/// The cases that test/Integration/cpu asks of emulation.
+TEST(Routing, UnorderedValuesAsInEmulation) {
+  std::ifstream file(WNA16_TEST_INPUTS "/routing/unordered.txt");
+  int cases = 0;
+  for (std::string line; std::getline(file, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    std::istringstream columns(line);
+    std::string kind, plan, logits, correction, ids;
+    if (!(columns >> kind))
+      continue;
+    std::getline(columns, plan, '|');
+    std::getline(columns, logits, '|');
+    std::getline(columns, correction, '|');
+    std::getline(columns, ids, '|');
+    const std::vector<double> fields = numbers(plan), values = numbers(logits);
+    const std::vector<double> bias = numbers(correction), wanted = numbers(ids);
+    ASSERT_EQ(fields.size(), 3u) << line;
+    wna16_route_plan asked =
+        routePlan(values.size(), static_cast<int64_t>(fields[0]),
+                  kind == "sigmoid" ? WNA16_SIGMOID : WNA16_SOFTMAX);
+    asked.softmax_after_topk = kind == "after_topk";
+    asked.groups = static_cast<int64_t>(fields[1]);
+    asked.top_groups = static_cast<int64_t>(fields[2]);
+    Routed routed =
+        route(asked, row(values), bias.empty() ? HostTensor() : vectorOf(bias));
+    EXPECT_EQ(routed.ids, Ids(wanted.begin(), wanted.end())) << line;
+    ++cases;
+  }
+  EXPECT_GT(cases, 20);
 }
 
 TEST(Routing, NoTokens) {

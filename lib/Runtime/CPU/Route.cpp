@@ -13,6 +13,7 @@
 #include "Workspace.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <omp.h>
 
@@ -24,10 +25,14 @@ namespace {
 
 /// What one thread needs for one token.
 struct RouteScratch {
-  float *score;  ///< [experts], without the correction
-  float *choice; ///< [experts], what is chosen by; NaN: taken or dropped
-  float *group;  ///< [groups], likewise
+  float *score;   ///< [experts], without the correction
+  float *choice;  ///< [experts], what is chosen by
+  int32_t *rank;  ///< [experts], the same as integers
+  int32_t *group; ///< [groups], likewise
 };
+
+/// Below every rank: taken, or of a group that was dropped.
+constexpr int32_t kTaken = std::numeric_limits<int32_t>::min();
 
 } // namespace
 
@@ -35,18 +40,31 @@ static RouteScratch carveScratch(const wna16_route_plan &plan, Carver &carver) {
   RouteScratch scratch;
   scratch.score = carver.take<float>(plan.experts);
   scratch.choice = carver.take<float>(plan.experts);
-  scratch.group = carver.take<float>(plan.groups);
+  scratch.rank = carver.take<int32_t>(plan.experts);
+  scratch.group = carver.take<int32_t>(plan.groups);
   return scratch;
+}
+
+/// An integer that orders as values are chosen: NaN after everything, both
+/// zeros alike.
+static int32_t rankOf(float value) {
+  if (std::isnan(value))
+    return kTaken + 1;
+  if (value == 0)
+    return 0;
+  int32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits < 0 ? -(bits & std::numeric_limits<int32_t>::max()) : bits;
 }
 
 /// Takes the highest entry, the first of equals, and marks it as taken. There
 /// has to be one.
-static int64_t takeBest(float *values, int64_t count) {
-  int64_t best = -1;
-  for (int64_t i = 0; i < count; ++i)
-    if (!std::isnan(values[i]) && (best < 0 || values[i] > values[best]))
+static int64_t takeBest(int32_t *ranks, int64_t count) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < count; ++i)
+    if (ranks[i] > ranks[best])
       best = i;
-  values[best] = std::numeric_limits<float>::quiet_NaN();
+  ranks[best] = kTaken;
   return best;
 }
 
@@ -72,26 +90,27 @@ static void computeScores(const wna16_route_plan &plan, const float *correction,
   else if (!plan.softmax_after_topk)
     softmax(score, plan.experts, score);
   for (int64_t e = 0; e < plan.experts; ++e) {
-    float choice = correction ? score[e] + correction[e] : score[e];
-    // NaN means taken; one that comes from the logits is chosen last instead.
-    scratch.choice[e] =
-        std::isnan(choice) ? -std::numeric_limits<float>::infinity() : choice;
+    scratch.choice[e] = correction ? score[e] + correction[e] : score[e];
+    scratch.rank[e] = rankOf(scratch.choice[e]);
   }
 }
 
-/// The best member or, with a correction, the sum of the best two.
-static float groupScore(const float *choice, int64_t count, bool sumOfTwo) {
-  float first = -std::numeric_limits<float>::infinity();
-  float second = first;
-  for (int64_t i = 0; i < count; ++i) {
-    if (choice[i] > first) {
+/// The best of `count` experts from `begin` or, with a correction, the sum of
+/// the best two.
+static float groupScore(const RouteScratch &scratch, int64_t begin,
+                        int64_t count, bool sumOfTwo) {
+  int64_t first = begin, second = -1;
+  for (int64_t e = begin + 1; e < begin + count; ++e) {
+    if (scratch.rank[e] > scratch.rank[first]) {
       second = first;
-      first = choice[i];
-    } else if (choice[i] > second) {
-      second = choice[i];
+      first = e;
+    } else if (second < 0 || scratch.rank[e] > scratch.rank[second]) {
+      second = e;
     }
   }
-  return sumOfTwo && count > 1 ? first + second : first;
+  return sumOfTwo && second >= 0
+             ? scratch.choice[first] + scratch.choice[second]
+             : scratch.choice[first];
 }
 
 /// Drops the experts of all but the best groups.
@@ -100,16 +119,13 @@ static void dropGroups(const wna16_route_plan &plan, bool corrected,
   if (plan.groups <= 1)
     return;
   const int64_t size = plan.experts / plan.groups;
-  for (int64_t g = 0; g < plan.groups; ++g) {
-    float score = groupScore(scratch.choice + g * size, size, corrected);
-    scratch.group[g] =
-        std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
-  }
+  for (int64_t g = 0; g < plan.groups; ++g)
+    scratch.group[g] = rankOf(groupScore(scratch, g * size, size, corrected));
   for (int64_t i = 0; i < plan.top_groups; ++i)
     takeBest(scratch.group, plan.groups);
   for (int64_t e = 0; e < plan.experts; ++e)
-    if (!std::isnan(scratch.group[e / size]))
-      scratch.choice[e] = std::numeric_limits<float>::quiet_NaN();
+    if (scratch.group[e / size] != kTaken)
+      scratch.rank[e] = kTaken;
 }
 
 /// Routes the token whose logits are in scratch.score.
@@ -119,7 +135,7 @@ static void routeToken(const wna16_route_plan &plan, const float *correction,
   computeScores(plan, correction, scratch);
   dropGroups(plan, correction != nullptr, scratch);
   for (int64_t i = 0; i < plan.top_k; ++i) {
-    int64_t best = takeBest(scratch.choice, plan.experts);
+    int64_t best = takeBest(scratch.rank, plan.experts);
     ids[i] = static_cast<int32_t>(best);
     weights[i] = scratch.score[best];
   }

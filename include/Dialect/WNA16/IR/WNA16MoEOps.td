@@ -80,6 +80,11 @@ def WNA16_RouteOp : WNA16_MoEOp<"route"> {
     `renormalize`, times `scaling`. With `softmax_after_topk` the scores are the
     logits and the weights the softmax over the chosen ones.
 
+    A group's score is its best, or with `correction` the sum of its best two.
+    Experts and groups have one order: the greater first, NaN after everything
+    (-inf included), equal ones by index. An expert of a dropped group is never
+    chosen. A NaN logit makes all softmax scores of its token NaN.
+
     | operand | shape | element |
     |---|---|---|
     | logits | [M, E] | f16, bf16, f32 |
