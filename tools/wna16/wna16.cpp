@@ -19,6 +19,6 @@ int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   llvm::PrettyStackTraceProgram trace(argc, argv);
   const Command *commands[] = {&importCommand, &explainCommand, &checkCommand,
-                               &runCommand, &compileCommand};
+                               &runCommand,    &compileCommand, &layoutCommand};
   return dispatch(commands, argc, argv);
 }
