@@ -9,12 +9,10 @@
 #ifndef WNA16_TRANSFORMS_TARGET_H
 #define WNA16_TRANSFORMS_TARGET_H
 
+#include "Dialect/WNA16/IR/AttrNames.h"
 #include "Dialect/WNA16/IR/WNA16.h"
 
 namespace wna16 {
-
-/// The discardable module attribute that holds the target.
-constexpr llvm::StringLiteral kTargetAttrName = "wna16.target";
 
 /// The target of the module around `op`: its `wna16.target`, or that entry of a
 /// device of its `dlti.target_system_spec`. Null, with an error on `op`, when

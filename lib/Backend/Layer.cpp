@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backend/Backend.h"
+#include "Dialect/WNA16/IR/AttrNames.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -73,7 +74,7 @@ LayerInfo wna16::describeLayer(FusedExpertsOp op) {
     layer.globalExperts = op.getExpertMap().getType().getDimSize(0);
   }
   if (auto module = op->getParentOfType<ModuleOp>())
-    if (auto target = module->getAttrOfType<TargetAttr>("wna16.target"))
+    if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName))
       layer.capability = target.getCapability();
   return layer;
 }

@@ -312,12 +312,6 @@ private:
                << "expected argument " << i
                << " with identity layout and elements of the runtime, got "
                << type;
-      Attribute parameter = function.getArgAttr(i, kParameterAttrName);
-      auto entries = dyn_cast_or_null<DictionaryAttr>(parameter);
-      if (parameter && (!entries || !entries.getAs<StringAttr>("pattern")))
-        return function.emitError()
-               << "expected " << kParameterAttrName << " of argument " << i
-               << " to be {pattern = \"...\"}, got " << parameter;
     }
     return checkWorkspace(function);
   }

@@ -21,13 +21,6 @@ func.func @element(%x: memref<8xf32>, %y: memref<8xi3>) {
 
 // -----
 
-// expected-error @below {{expected wna16.parameter of argument 0 to be {pattern = "..."}, got {pattern = 3 : i64}}}
-func.func @pattern(%x: memref<8xf32> {wna16.parameter = {pattern = 3}}) {
-  return
-}
-
-// -----
-
 // expected-error @below {{expected 'memref<?xi8>' and !llvm.ptr as last arguments of a function with wna16.workspace}}
 func.func @no_workspace(%x: memref<8xf32>) attributes {wna16.workspace = @size} {
   return

@@ -100,6 +100,10 @@ def WNA16_TargetAttr : WNA16_Attr<"Target", "target"> {
     libraries that are present ("flashinfer", "humming"). On a module it is the
     discardable attribute `wna16.target`, or the entry "wna16.target" of its
     `dlti` system specification.
+
+    Only a cuda target has a capability (up to 999; 0: unknown) and libraries;
+    memory is not negative; features and libraries are distinct words of
+    letters, digits, `.`, `_` and `-`.
   }];
   let parameters = (ins
     EnumParameter<WNA16_TargetKind>:$kind,
@@ -108,6 +112,7 @@ def WNA16_TargetAttr : WNA16_Attr<"Target", "target"> {
     DefaultValuedParameter<"int64_t", "0">:$memory,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$libraries);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Parses "cpu", "cpu:avx512f,avx2", "cuda:sm_90", "xpu"; null, with a
     /// message, when the text is none of these.

@@ -43,6 +43,19 @@ def WNA16_Dialect : Dialect {
     and results, calls, branches, `scf`, `arith.select`, `tensor.empty` and
     `tensor.dim`. All others are an error of `wna16-verify-encodings`.
 
+    **Discardable attributes**, which the dialect verifies; others of its
+    namespace are errors:
+
+    | attribute | on | value |
+    |---|---|---|
+    | `wna16.target`, `wna16.prepared_for` | module | `#wna16.target<...>` |
+    | `wna16.checkpoint` | module | dictionary of strings |
+    | `wna16.parameter` | argument | `{pattern = "..."}`, or with `concat = axis` |
+    | `wna16.name`, `wna16.prepared`, `wna16.encoding` | argument, result | string |
+    | `wna16.output` | argument | unit |
+    | `wna16.prepare`, `wna16.experts`, `wna16.backends` | function | string, integer, strings |
+    | `wna16.workspace`, `wna16.extents` | function | symbol, `[[argument, axis], ...]` |
+
     **One numeric contract.** GEMMs accumulate in f32 on `(Q - z) * s`; the
     activation is computed in f32 and rounded once to the type of x; each slot
     is multiplied by its routing weight in f32; slots are summed in f32 in slot
@@ -50,6 +63,9 @@ def WNA16_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Version of the dialect's bytecode: major in the upper half.
     static constexpr uint64_t kVersion = 1;

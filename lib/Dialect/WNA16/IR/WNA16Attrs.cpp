@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -237,6 +238,56 @@ BiasAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
 // TargetAttr
 //===----------------------------------------------------------------------===//
 
+/// What is wrong with a list of features or libraries; empty: nothing.
+static std::string wordsError(StringRef what, ArrayRef<StringAttr> words) {
+  for (auto [i, word] : llvm::enumerate(words)) {
+    bool fine = !word.empty() && llvm::all_of(word.getValue(), [](char c) {
+      return llvm::isAlnum(c) || c == '.' || c == '_' || c == '-';
+    });
+    if (!fine)
+      return ("expected " + what +
+              " of letters, digits, '.', '_' and '-', got '" + word.getValue() +
+              "'")
+          .str();
+    if (llvm::is_contained(words.take_front(i), word))
+      return ("expected distinct " + what + ", got '" + word.getValue() +
+              "' twice")
+          .str();
+  }
+  return {};
+}
+
+/// The same of a whole target.
+static std::string targetError(TargetKind kind, int64_t capability,
+                               ArrayRef<StringAttr> features, int64_t memory,
+                               ArrayRef<StringAttr> libraries) {
+  StringRef name = stringifyTargetKind(kind);
+  if (capability < 0 || capability > 999)
+    return "expected a compute capability from 0 to 999, got " +
+           std::to_string(capability);
+  if (kind != TargetKind::cuda && capability)
+    return ("expected no compute capability of a " + name + " target, got " +
+            Twine(capability))
+        .str();
+  if (kind != TargetKind::cuda && !libraries.empty())
+    return ("expected no libraries of a " + name + " target, got '" +
+            libraries.front().getValue() + "'")
+        .str();
+  if (memory < 0)
+    return "expected memory of 0 or more bytes, got " + std::to_string(memory);
+  std::string error = wordsError("features", features);
+  return error.empty() ? wordsError("libraries", libraries) : error;
+}
+
+LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 TargetKind kind, int64_t capability,
+                                 ArrayRef<StringAttr> features, int64_t memory,
+                                 ArrayRef<StringAttr> libraries) {
+  std::string error =
+      targetError(kind, capability, features, memory, libraries);
+  return error.empty() ? success() : LogicalResult(emitError() << error);
+}
+
 static ParseResult parseStrings(AsmParser &parser,
                                 SmallVectorImpl<StringAttr> &strings) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
@@ -250,6 +301,7 @@ static ParseResult parseStrings(AsmParser &parser,
 
 Attribute TargetAttr::parse(AsmParser &parser, Type) {
   FailureOr<TargetKind> kind;
+  SMLoc start = parser.getCurrentLocation();
   if (parser.parseLess() ||
       failed(kind = FieldParser<TargetKind>::parse(parser)))
     return {};
@@ -278,8 +330,9 @@ Attribute TargetAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), *kind, capability, features, memory,
-             libraries);
+  return getChecked([&] { return parser.emitError(start); },
+                    parser.getContext(), *kind, capability, features, memory,
+                    libraries);
 }
 
 void TargetAttr::print(AsmPrinter &printer) const {
@@ -340,7 +393,10 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
             .str();
     return {};
   }
-  return get(context, *kind, capability, features, /*memory=*/0, libraries);
+  error = targetError(*kind, capability, features, /*memory=*/0, libraries);
+  return error.empty() ? get(context, *kind, capability, features,
+                             /*memory=*/0, libraries)
+                       : TargetAttr();
 }
 
 bool TargetAttr::hasFeature(StringRef feature) const {
