@@ -103,7 +103,7 @@ struct Finding {
 };
 
 struct OpenOptions {
-  /// Read every scale, zero point and group index, as `wna16 check` does;
+  /// Read every float, zero point and group index, as `wna16 check` does;
   /// otherwise only headers and what decides a convention are read.
   bool audit = false;
 };

@@ -10,6 +10,10 @@
 // and the data. Files are untrusted: header size and nesting, offsets, sizes,
 // dtypes, overlaps and gaps are checked before anything is used.
 //
+// Files are mapped. One that another process cuts would make reading its pages
+// a fatal signal: `checkMapped` says so before a read. Cut during a read, it
+// still is one; replacing a file by renaming another is always safe.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WNA16_CHECKPOINT_SAFETENSORS_H
@@ -20,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wna16 {
@@ -30,6 +35,13 @@ struct TensorView {
   std::vector<int64_t> shape;
   const uint8_t *data = nullptr;
   int64_t bytes = 0;
+};
+
+/// A file as it was mapped: its name without the directory.
+struct MappedFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string_view header;
 };
 
 /// One file, or the shards that an index names, as one set of tensors.
@@ -43,12 +55,17 @@ public:
 
   /// Null when there is no such tensor.
   const TensorView *find(const std::string &name) const;
+  /// Fails when the file of a tensor has become shorter since it was mapped.
+  Failure checkMapped(const TensorView &view) const;
   const std::map<std::string, TensorView> &all() const { return tensors; }
   /// Tensors of element types that are legal in a file but not usable here
   /// ("F8_E4M3", ...): name and type.
   const std::map<std::string, std::string> &foreign() const { return unusable; }
   /// `__metadata__` of all files; the first file wins.
   const std::map<std::string, std::string> &metadata() const { return meta; }
+
+  /// In the order of their names.
+  std::vector<MappedFile> files() const;
 
 private:
   struct Mapping;
@@ -62,6 +79,9 @@ private:
   std::map<std::string, std::string> unusable;
   std::map<std::string, std::string> meta;
 };
+
+/// An element type as headers spell it ("BF16").
+const char *fileTypeName(ScalarType type);
 
 /// A tensor to be written.
 struct TensorToWrite {

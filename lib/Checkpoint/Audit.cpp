@@ -40,7 +40,8 @@ float valueAt(const TensorView &view, int64_t i) {
   return value;
 }
 
-/// What may be wrong with a scale.
+/// What may be wrong with a number: with a scale all of it, with others what
+/// comes last.
 enum Oddity { kZero, kNegative, kNaN, kInfinite, kNumOddities };
 const char *const kOddityNames[] = {"zero", "negative", "NaN", "infinite"};
 
@@ -56,7 +57,9 @@ std::optional<Oddity> oddityOf(float scale) {
   return std::nullopt;
 }
 
-void auditScales(const std::string &tensor, const TensorView &view,
+/// Reports what is odd among the floats of a tensor. Weights and biases may be
+/// zero or negative.
+void auditFloats(const std::string &tensor, const TensorView &view, bool scales,
                  std::vector<Finding> &findings) {
   int64_t count[kNumOddities] = {};
   int64_t first[kNumOddities] = {};
@@ -65,11 +68,12 @@ void auditScales(const std::string &tensor, const TensorView &view,
     if (std::optional<Oddity> oddity = oddityOf(valueAt(view, i)))
       if (count[*oddity]++ == 0)
         first[*oddity] = i;
-  for (int kind = 0; kind < kNumOddities; ++kind)
+  for (int kind = scales ? kZero : kNaN; kind < kNumOddities; ++kind)
     if (count[kind] != 0)
       findings.push_back({true, tensor,
                           std::to_string(count[kind]) + " of " +
-                              std::to_string(elements) + " scales are " +
+                              std::to_string(elements) +
+                              (scales ? " scales are " : " elements are ") +
                               kOddityNames[kind] + ", the first is number " +
                               std::to_string(first[kind])});
 }
@@ -123,24 +127,27 @@ void auditWrappedZeros(const std::string &tensor, const TensorView &view,
              "one"});
 }
 
+void auditPart(const SafeTensors &files, const WeightSpec &spec, Part part,
+               const TensorPattern &pattern, std::vector<Finding> &findings) {
+  bool dense = spec.code == CodeType::Dense;
+  for (const std::string &name : pattern.names()) {
+    const TensorView &view = *files.find(name);
+    if (Failure failure = files.checkMapped(view))
+      findings.push_back({true, name, failure.message});
+    else if (part == Part::Scales || dense)
+      auditFloats(name, view, !dense, findings);
+    else if (part == Part::Zeros && spec.zeros == ZeroPoints::MinusOne)
+      auditWrappedZeros(name, view, spec, findings);
+  }
+}
+
 void auditWeight(const SafeTensors &files, const WeightSource &source,
                  std::vector<Finding> &findings) {
   const WeightSpec &spec = source.spec;
-  if (spec.code == CodeType::Dense)
-    return;
-  for (const TensorPattern &part : source.parts) {
-    bool scales = part.pattern.rfind("scale") != std::string::npos &&
-                  part.type == spec.scale;
-    bool zeros = spec.zeros == ZeroPoints::MinusOne &&
-                 part.pattern.rfind(".qzeros") != std::string::npos;
-    for (const std::string &name : part.names()) {
-      if (scales)
-        auditScales(name, *files.find(name), findings);
-      if (zeros)
-        auditWrappedZeros(name, *files.find(name), spec, findings);
-    }
-  }
-  if (spec.zeros != ZeroPoints::None)
+  Result<std::vector<StoredPart>> storage = storageOf(spec);
+  for (size_t i = 0; storage && i < storage->size(); ++i)
+    auditPart(files, spec, (*storage)[i].part, source.parts[i], findings);
+  if (spec.code == CodeType::Dense || spec.zeros != ZeroPoints::None)
     return;
   for (std::string name : source.parts[0].names()) {
     size_t dot = name.rfind('.');
@@ -150,17 +157,32 @@ void auditWeight(const SafeTensors &files, const WeightSource &source,
   }
 }
 
+/// Biases and the like.
+void auditVector(const SafeTensors &files,
+                 const std::optional<TensorPattern> &vector,
+                 std::vector<Finding> &findings) {
+  if (vector)
+    auditPart(files, WeightSpec(), Part::Codes, *vector, findings);
+}
+
+void auditExperts(const SafeTensors &files, const ExpertsSource &experts,
+                  std::vector<Finding> &findings) {
+  auditWeight(files, experts.w13, findings);
+  auditWeight(files, experts.w2, findings);
+  auditVector(files, experts.bias13, findings);
+  auditVector(files, experts.bias2, findings);
+}
+
 } // namespace
 
 void wna16::auditLayer(const SafeTensors &files, const MoELayer &layer,
                        std::vector<Finding> &findings) {
   auditWeight(files, layer.router.weight, findings);
-  auditWeight(files, layer.experts.w13, findings);
-  auditWeight(files, layer.experts.w2, findings);
-  if (layer.shared) {
-    auditWeight(files, layer.shared->w13, findings);
-    auditWeight(files, layer.shared->w2, findings);
-  }
+  auditVector(files, layer.router.bias, findings);
+  auditVector(files, layer.router.correction, findings);
+  auditExperts(files, layer.experts, findings);
+  if (layer.shared)
+    auditExperts(files, *layer.shared, findings);
   if (layer.sharedGate)
     auditWeight(files, *layer.sharedGate, findings);
 }

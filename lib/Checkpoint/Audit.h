@@ -12,7 +12,7 @@
 
 namespace wna16 {
 
-/// Reads all scales and zero points of a layer and reports what is odd.
+/// Reads all floats and zero points of a layer and reports what is odd.
 void auditLayer(const SafeTensors &files, const MoELayer &layer,
                 std::vector<Finding> &findings);
 

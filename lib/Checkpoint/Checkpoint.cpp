@@ -105,6 +105,8 @@ Failure Checkpoint::read(const TensorPattern &pattern, void *out, int64_t begin,
       return fail("tensor " + names[0] + ": expected " +
                   std::to_string(*bytes) + " bytes, got " +
                   std::to_string((*view)->bytes));
+    if (Failure failure = files.checkMapped(**view))
+      return fail("tensor " + names[0] + ": " + failure.message);
     std::memcpy(target + begin * stride, (*view)->data + begin * stride,
                 static_cast<size_t>((end - begin) * stride));
     return ok();
@@ -136,6 +138,8 @@ Failure Checkpoint::readStacked(const TensorPattern &pattern,
                     std::string(wna16::name(pattern.type)) + ", got " +
                     std::to_string((*view)->bytes) + " of " +
                     std::string(wna16::name((*view)->type)));
+      if (Failure failure = files.checkMapped(**view))
+        return fail("tensor " + name + ": " + failure.message);
       int64_t outer = 1;
       for (int64_t axis = 0; axis < pattern.concat; ++axis)
         outer *= (*view)->shape[static_cast<size_t>(axis)];

@@ -238,9 +238,9 @@ Failure wna16::checkPacking(const SafeTensors &files, const std::string &module,
                 shapeText((*scales)->shape));
   int64_t words = (*codes)->shape[1];
   int64_t columns = (*scales)->shape[1];
-  const Format *found = words == columns               ? &kGPTQ
-                        : words == columns * bits / 32 ? &kAWQ
-                                                       : nullptr;
+  const Format *found = words == columns                 ? &kGPTQ
+                        : words == columns / (32 / bits) ? &kAWQ
+                                                         : nullptr;
   if (found == &expected)
     return ok();
   return fail("tensors " + module + ".qweight " + shapeText((*codes)->shape) +

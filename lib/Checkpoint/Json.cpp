@@ -9,6 +9,7 @@
 #include "Json.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -21,13 +22,15 @@ class Checker : public nlohmann::json_sax<nlohmann::json> {
 public:
   explicit Checker(const JsonLimits &limits) : limits(limits) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t &) override { return true; }
-  bool string(string_t &) override { return true; }
-  bool binary(binary_t &) override { return true; }
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t &) override {
+    return count();
+  }
+  bool string(string_t &) override { return count(); }
+  bool binary(binary_t &) override { return count(); }
   bool start_object(std::size_t) override { return enter(); }
   bool end_object() override { return leave(); }
   bool start_array(std::size_t) override { return enter(); }
@@ -55,7 +58,15 @@ private:
     error = std::move(message);
     return false;
   }
+  /// Values cost far more memory than their text.
+  bool count() {
+    return ++values <= limits.values ||
+           stop("it has more than " + std::to_string(limits.values) +
+                " values");
+  }
   bool enter() {
+    if (!count())
+      return false;
     if (static_cast<int64_t>(keys.size()) == limits.depth)
       return stop("it is nested deeper than " + std::to_string(limits.depth) +
                   " levels");
@@ -68,6 +79,7 @@ private:
   }
 
   JsonLimits limits;
+  int64_t values = 0;
   std::vector<std::set<std::string>> keys;
 };
 
@@ -156,11 +168,19 @@ Result<Json> wna16::parseConfig(std::string_view text,
 
 Result<HeaderJson> wna16::parseHeader(std::string_view text,
                                       const std::string &where) {
-  return parse<HeaderJson>(text, where, {8, int64_t(1) << 21});
+  return parse<HeaderJson>(text, where,
+                           {8, int64_t(1) << 21, int64_t(1) << 24});
 }
 
 Result<std::string> wna16::readTextFile(const std::string &file,
                                         int64_t limit) {
+  // Opening a pipe would wait for its writer.
+  std::error_code error;
+  std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (!std::filesystem::is_regular_file(status))
+    return fail("cannot open " + file + ": " +
+                (std::filesystem::exists(status) ? "it is not a regular file"
+                                                 : "there is no such file"));
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   if (!stream)
     return fail("cannot open " + file);

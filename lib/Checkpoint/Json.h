@@ -33,7 +33,8 @@ using HeaderJson = nlohmann::json;
 
 struct JsonLimits {
   int64_t depth = 64;
-  int64_t keys = 20000; ///< of one object
+  int64_t keys = 20000;       ///< of one object
+  int64_t values = 1'000'000; ///< of the whole text
 };
 
 Result<Json> parseConfig(std::string_view text, const std::string &where);

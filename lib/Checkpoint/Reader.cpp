@@ -101,6 +101,8 @@ Failure CheckpointReader::readBlocks() {
     return blocks.takeFailure();
   if (blocks->empty())
     return fail(result.path + " has no MoE layer of a known family");
+  if (Failure failure = checkArchitecture(*config))
+    return failure;
   // The model's dtype, where the configuration is silent, is its router's.
   std::optional<std::string> router = routerModule(blocks->front());
   const TensorView *view =

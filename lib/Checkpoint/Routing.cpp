@@ -40,6 +40,10 @@ constexpr auto kSoft = WNA16_SOFTMAX;
 constexpr auto kSigm = WNA16_SIGMOID;
 constexpr unsigned kDeepSeek = kGroups | kScaling;
 
+constexpr const char *kGemma4Refusal =
+    "its router and its experts read two different normalisations of the "
+    "block's input, and every expert has a scale of its own";
+
 const Architecture kArchitectures[] = {
     {"qwen2_moe", kSoft, Renormalize::Key, kNone, nullptr},
     {"qwen3_moe", kSoft, Renormalize::Key, kNone, nullptr},
@@ -85,11 +89,10 @@ const Architecture kArchitectures[] = {
     {"nemotron_h", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
      nullptr},
     {"phimoe", kSoft, Renormalize::Never, kNone,
-     "it routes with the sparse mixer, which masks logits step by step"},
-    {"gemma4", kSoft, Renormalize::Always, kNone,
-     "its router normalises and scales its input and experts"},
-    {"gemma4_text", kSoft, Renormalize::Always, kNone,
-     "its router normalises and scales its input and experts"},
+     "its sparse mixer chooses one expert after the other, each weighted by a "
+     "softmax over the logits within router_jitter_noise of the best one left"},
+    {"gemma4", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
+    {"gemma4_text", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
 };
 
 const Architecture *findArchitecture(const std::string &type) {
@@ -274,7 +277,7 @@ Failure checkSpecial(const ModelConfig &config, const MoELayer &layer) {
 
 } // namespace
 
-Failure wna16::readRouting(const ModelConfig &config, MoELayer &layer) {
+Failure wna16::checkArchitecture(const ModelConfig &config) {
   const Architecture *row = findArchitecture(config.modelType());
   if (!row)
     return fail(config.file() + ": model_type \"" + config.modelType() +
@@ -282,6 +285,11 @@ Failure wna16::readRouting(const ModelConfig &config, MoELayer &layer) {
   if (row->refusal)
     return fail(config.file() + ": model_type \"" + config.modelType() +
                 "\" is not supported: " + row->refusal);
+  return ok();
+}
+
+Failure wna16::readRouting(const ModelConfig &config, MoELayer &layer) {
+  const Architecture *row = findArchitecture(config.modelType());
   RouterSource &router = layer.router;
   router.softmaxAfterTopK = row->flags & kAfterTopK;
   layer.weightOnInput = row->flags & kOnInput;

@@ -19,8 +19,11 @@
 
 namespace wna16 {
 
+/// Whether the architecture is known and what it computes can be done here.
+Failure checkArchitecture(const ModelConfig &config);
+
 /// Fills scoring, top-k, groups, scaling and activation of a layer whose
-/// tensors are known.
+/// tensors are known and whose architecture was checked.
 Failure readRouting(const ModelConfig &config, MoELayer &layer);
 
 /// Whether this architecture's fused tensors of floats are [E, in, out].

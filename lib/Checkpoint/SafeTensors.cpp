@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include <fcntl.h>
@@ -172,8 +173,10 @@ Failure readMetadata(const HeaderJson &value,
 //===----------------------------------------------------------------------===//
 
 struct SafeTensors::Mapping {
+  std::string name;
   const uint8_t *data = nullptr;
   int64_t bytes = 0;
+  std::string_view header;
 
   Mapping() = default;
   Mapping(const Mapping &) = delete;
@@ -181,19 +184,16 @@ struct SafeTensors::Mapping {
   ~Mapping() {
     if (data)
       munmap(const_cast<uint8_t *>(data), static_cast<size_t>(bytes));
+    if (fd >= 0)
+      ::close(fd);
   }
 
   Failure map(const std::string &file) {
-    int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    name = file.substr(file.rfind('/') + 1); // npos + 1 is 0
+    // A pipe without a writer must not block.
+    fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
       return fail("cannot open " + file + ": " + std::strerror(errno));
-    Failure failure = map(fd, file);
-    ::close(fd);
-    return failure;
-  }
-
-private:
-  Failure map(int fd, const std::string &file) {
     struct stat info;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
       return fail(file + " is not a regular file");
@@ -208,6 +208,18 @@ private:
     bytes = info.st_size;
     return ok();
   }
+
+  /// Whether the file still has all that is mapped.
+  Failure check() const {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size < bytes)
+      return fail("file " + name + " had " + std::to_string(bytes) +
+                  " bytes when it was opened and has been cut since");
+    return ok();
+  }
+
+private:
+  int fd = -1;
 };
 
 Failure SafeTensors::add(const std::string &file) {
@@ -224,6 +236,7 @@ Failure SafeTensors::add(const std::string &file) {
   int64_t start = kLengthBytes + static_cast<int64_t>(length);
   std::string_view text(
       reinterpret_cast<const char *>(mapping->data) + kLengthBytes, length);
+  mapping->header = text;
   Result<HeaderJson> header = parseHeader(text, file);
   if (!header)
     return header.takeFailure();
@@ -358,6 +371,21 @@ Result<SafeTensors> SafeTensors::openDirectory(const std::string &directory) {
   return result;
 }
 
+std::vector<MappedFile> SafeTensors::files() const {
+  std::vector<MappedFile> list;
+  for (const auto &mapping : mappings)
+    list.push_back({mapping->name, mapping->bytes, mapping->header});
+  return list;
+}
+
+Failure SafeTensors::checkMapped(const TensorView &view) const {
+  for (const auto &mapping : mappings)
+    if (!std::less<>()(view.data, mapping->data) &&
+        std::less<>()(view.data, mapping->data + mapping->bytes))
+      return mapping->check();
+  return ok(); // no bytes
+}
+
 const TensorView *SafeTensors::find(const std::string &name) const {
   auto it = tensors.find(name);
   return it == tensors.end() ? nullptr : &it->second;
@@ -366,6 +394,13 @@ const TensorView *SafeTensors::find(const std::string &name) const {
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
+
+const char *wna16::fileTypeName(ScalarType type) {
+  for (const FileType &entry : kFileTypes)
+    if (entry.type == type)
+      return entry.name;
+  return "";
+}
 
 namespace {
 
@@ -384,13 +419,6 @@ sizesOf(const std::vector<TensorToWrite> &tensors) {
     sizes.push_back(bytes);
   }
   return sizes;
-}
-
-const char *fileTypeName(ScalarType type) {
-  for (const FileType &entry : kFileTypes)
-    if (entry.type == type)
-      return entry.name;
-  return "";
 }
 
 Result<std::string>

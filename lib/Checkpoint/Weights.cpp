@@ -126,7 +126,8 @@ std::string WeightReader::formatText(const Scheme &scheme,
                                      const WeightSpec &spec) const {
   return quantization.variant +
          (scheme.symmetric ? ", symmetric" : ", asymmetric") +
-         (spec.actOrder == ActOrder::Index ? ", act-order" : "");
+         (spec.actOrder == ActOrder::Index ? ", act-order" : "") +
+         (spec.layout == findLayout("interleaved") ? ", interleaved" : "");
 }
 
 Result<WeightSource> WeightReader::read(const WeightNames &names) {

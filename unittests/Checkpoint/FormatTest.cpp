@@ -11,6 +11,7 @@
 #include "Layout/Catalogue.h"
 
 #include <cstring>
+#include <fstream>
 
 using namespace wna16;
 using namespace wna16::test;
@@ -365,9 +366,67 @@ TEST(Format, B61_OddScalesAreReported) {
   EXPECT_CONTAINS(found[experts + "3.down_proj.weight_scale"], "infinite");
 }
 
+TEST(Format, OddFloatsAreReported) {
+  ModelStyle style = model(2, 64, 32);
+  CheckpointBuilder builder(style, LinearStyle{});
+  std::string block = builder.block(0), experts = block + "experts.";
+  auto add = [&](const std::string &name, std::vector<uint16_t> bits) {
+    builder.addTensor(name, ScalarType::BF16, {int64_t(bits.size())});
+    std::memcpy(builder.tensors.at(name).bytes.data(), bits.data(),
+                2 * bits.size());
+  };
+  add(block + "gate.bias", {0x7f80, 0});
+  add(block + "gate.e_score_correction_bias", {0x7fc0, 0xbf80});
+  std::vector<uint16_t> bias(32);
+  bias[7] = 0xff80;
+  add(experts + "1.up_proj.bias", bias);
+  for (const char *rest : {"0.gate_proj", "0.up_proj", "1.gate_proj"})
+    builder.addTensor(experts + rest + ".bias", ScalarType::BF16, {32});
+  uint16_t nan = 0x7fc1;
+  std::memcpy(&builder.tensors.at(block + "gate.weight").bytes[20], &nan, 2);
+  Result<Checkpoint> checkpoint = open(builder, true);
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  std::map<std::string, std::string> found;
+  for (const Finding &finding : checkpoint->findings())
+    found[finding.tensor] = finding.text;
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[block + "gate.weight"],
+            "1 of 128 elements are NaN, the first is number 10");
+  EXPECT_CONTAINS(found[block + "gate.bias"], "1 of 2 elements are infinite");
+  EXPECT_CONTAINS(found[block + "gate.e_score_correction_bias"], "NaN");
+  EXPECT_CONTAINS(found[experts + "1.up_proj.bias"], "is number 7");
+}
+
 //===----------------------------------------------------------------------===//
 // Refusals by name
 //===----------------------------------------------------------------------===//
+
+TEST(Format, ElementTypesOfOtherFormatsAreRefused) {
+  CheckpointBuilder builder(model(2, 64, 64),
+                            style(Stored::CompressedTensors, 4, 32, true));
+  const std::string tensor = builder.expert(0, 1) + "up_proj.weight_scale";
+  TemporaryDirectory directory;
+  builder.write(directory.path());
+  std::ifstream in(directory.file("model.safetensors"), std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)),
+                   std::istreambuf_iterator<char>());
+  uint64_t size = 0;
+  std::memcpy(&size, text.data(), 8);
+  // Twice as many elements of half the size, in the same bytes.
+  nlohmann::json header = nlohmann::json::parse(text.substr(8, size));
+  header[tensor]["dtype"] = "F8_E4M3";
+  header[tensor]["shape"] = {64, 4};
+  std::string changed = header.dump();
+  uint64_t length = changed.size();
+  directory.write("model.safetensors",
+                  std::string(reinterpret_cast<char *>(&length), 8) + changed +
+                      text.substr(8 + size));
+  Result<Checkpoint> checkpoint = Checkpoint::open(directory.path());
+  ASSERT_FALSE(checkpoint);
+  EXPECT_CONTAINS(checkpoint.message(), "tensor " + tensor +
+                                            " has dtype F8_E4M3, which is not "
+                                            "supported");
+}
 
 TEST(Format, PackingMustMatchTheMethod) {
   CheckpointBuilder builder(model(2, 128, 64),

@@ -133,6 +133,8 @@ TEST(Malformed, EveryTensorWithEveryOddShape) {
                                                 {0, 0},
                                                 {1, 0},
                                                 {0, 64},
+                                                {0, INT64_MAX},
+                                                {0, int64_t(1) << 62},
                                                 {1, 1},
                                                 {64, 1},
                                                 {8, 8},

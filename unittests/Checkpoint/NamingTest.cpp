@@ -229,6 +229,28 @@ TEST(Naming, PredictionLayersComeLast) {
   EXPECT_EQ(checkpoint->layers()[2].prefix, "mtp.layers.0.mlp");
 }
 
+// Its tensors are understood as far as they go; the architecture is refused
+// before any of them is called unknown.
+TEST(Naming, Gemma4IsRefusedByItsArchitecture) {
+  for (const char *names : {"moe.experts.", "experts."}) {
+    ModelStyle style;
+    style.modelType = "gemma4_text";
+    style.prefix = "model.language_model.";
+    style.block = "";
+    style.experts = names;
+    style.router = "router.proj";
+    CheckpointBuilder builder(style, LinearStyle{});
+    builder.addTensor(builder.block(0) + "router.scale", ScalarType::BF16,
+                      {64});
+    builder.addTensor(builder.block(0) + "router.per_expert_scale",
+                      ScalarType::BF16, {4});
+    EXPECT_CONTAINS(refusal(builder), "model_type \"gemma4_text\" is not "
+                                      "supported: its router and its experts");
+    builder.config["model_type"] = "gemma5";
+    EXPECT_CONTAINS(refusal(builder), "model_type \"gemma5\" is not known");
+  }
+}
+
 TEST(Naming, Mxfp4ExpertsAreRefused) {
   CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
   for (int64_t e = 0; e < 4; ++e)

@@ -8,6 +8,7 @@
 
 #include "TestUtils.h"
 
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -211,6 +212,73 @@ TEST(SafeTensors, KnowsTypesItCannotUse) {
   EXPECT_EQ(files->find("a"), nullptr);
   EXPECT_EQ(files->foreign().at("a"), "F8_E4M3");
   EXPECT_NE(files->find("b"), nullptr);
+}
+
+TEST(SafeTensors, RefusesHeadersThatCostTooMuch) {
+  // 40 MB of text that would be 17 million values.
+  std::string many = "{\"a\":{\"shape\":[0";
+  for (int64_t i = 0; i < 17'000'000; ++i)
+    many += ",0";
+  EXPECT_CONTAINS(refusalOf(fileOf(many + "]}}", 0)), "values");
+  EXPECT_CONTAINS(refusalOf(fileOf("{\"\xff\":1}", 0)), "not valid JSON");
+  EXPECT_CONTAINS(refusalOf(fileOf("{\"\xc3\x28\":1}", 0)), "not valid JSON");
+  EXPECT_CONTAINS(refusalOf(fileOf("{\"\\ud800\":1}", 0)), "not valid JSON");
+  // A name may hold anything else.
+  TemporaryDirectory directory;
+  directory.write(
+      "a.safetensors",
+      fileOf("{" + entry("\\u0000{expert},\\n", "U8", "[0]", "[0,0]") + "}",
+             0));
+  Result<SafeTensors> files =
+      SafeTensors::open(directory.file("a.safetensors"));
+  ASSERT_TRUE(files) << files.message();
+  EXPECT_NE(files->find(std::string("\0{expert},\n", 11)), nullptr);
+}
+
+TEST(SafeTensors, ReadsRegularFilesOnly) {
+  TemporaryDirectory directory;
+  // Nobody writes to the pipe: waiting for it would be forever.
+  ASSERT_EQ(::mkfifo(directory.file("pipe").c_str(), 0600), 0);
+  for (const std::string &file : {directory.file("pipe"), directory.path()})
+    EXPECT_CONTAINS(SafeTensors::open(file).message(), "not a regular file");
+  ASSERT_EQ(::mkfifo(directory.file("config.json").c_str(), 0600), 0);
+  EXPECT_CONTAINS(Checkpoint::open(directory.path()).message(),
+                  "not a regular file");
+}
+
+// Reading pages beyond the end of a file is a signal, not an error.
+TEST(SafeTensors, FilesThatWereCutAreNotRead) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  TemporaryDirectory directory;
+  builder.write(directory.path());
+  Result<Checkpoint> checkpoint = Checkpoint::open(directory.path());
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  const ExpertsSource &experts = checkpoint->layers()[0].experts;
+  std::vector<uint8_t> bytes(1 << 20);
+  ASSERT_FALSE(checkpoint->read(experts.w13.parts[0], bytes.data()));
+  std::string file = directory.file("model.safetensors");
+  ASSERT_EQ(::truncate(file.c_str(), 8), 0);
+  for (const TensorPattern *pattern :
+       {&experts.w13.parts[0], &experts.w2.parts[1],
+        &checkpoint->layers()[0].router.weight.parts[0]}) {
+    Failure failure = checkpoint->read(*pattern, bytes.data());
+    ASSERT_TRUE(failure);
+    EXPECT_CONTAINS(failure.message, "has been cut");
+    EXPECT_CONTAINS(failure.message, "model.safetensors had");
+  }
+}
+
+TEST(SafeTensors, FilesThatWereReplacedAreStillRead) {
+  CheckpointBuilder builder(ModelStyle{}, LinearStyle{});
+  TemporaryDirectory directory;
+  builder.write(directory.path());
+  Result<Checkpoint> checkpoint = Checkpoint::open(directory.path());
+  ASSERT_TRUE(checkpoint) << checkpoint.message();
+  directory.write("other", "");
+  ASSERT_EQ(std::rename(directory.file("other").c_str(),
+                        directory.file("model.safetensors").c_str()),
+            0);
+  expectExact(*checkpoint, builder);
 }
 
 //===----------------------------------------------------------------------===//
