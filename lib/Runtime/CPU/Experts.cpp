@@ -20,7 +20,8 @@ using namespace wna16;
 
 static constexpr const char *kKernel = "fused_experts";
 
-static const ExpertsKernel *const kernels[] = {&portableExperts};
+static const ExpertsKernel *const kernels[] = {&avx512Experts,
+                                               &portableExperts};
 
 static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
                                          int64_t tokens) {

@@ -60,6 +60,8 @@ struct ExpertsKernel {
                       int threads);
 };
 
+/// Weights that consist of panels, with the kernels of one instruction set.
+extern const ExpertsKernel avx512Experts;
 /// Any layout, any code type, any machine.
 extern const ExpertsKernel portableExperts;
 

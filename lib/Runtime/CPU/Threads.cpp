@@ -1,4 +1,4 @@
-//===- Threads.cpp - How many threads a call uses -------------------------===//
+//===- Threads.cpp - The threads of a call --------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -12,17 +12,200 @@
 
 #include <algorithm>
 #include <atomic>
-#include <omp.h>
+#include <condition_variable>
+#include <mutex>
+#include <sched.h>
+#include <system_error>
+#include <thread>
+
+using namespace wna16;
 
 static constexpr int32_t kMaxThreads = 1024;
+/// Pauses after which a helper goes to sleep: a few hundred microseconds, more
+/// than lies between the loops of a call, less than anyone would notice.
+static constexpr int kSpins = 8192;
+/// The same where threads outnumber cores: spinning would keep others from
+/// working.
+static constexpr int kSpinsCrowded = 16;
+
+static void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Cores that the process may run on.
+static int coreCount() {
+  static const int cores = [] {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+      return std::max(1, CPU_COUNT(&set));
+    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }();
+  return cores;
+}
+
+namespace {
+
+/// The helpers and the loop they help with.
+class Pool {
+public:
+  /// Runs a loop with helpers; false when another caller has them.
+  bool run(int threads, int64_t count, LoopBody body, void *context);
+
+private:
+  void startHelpers(int wanted);
+  void help(uint64_t index);
+  int joinLoop();
+  void runIterations(Worker worker);
+  void closeLoop();
+  uint64_t awaitLoop(uint64_t index, uint64_t seen);
+
+  /// `state`: whether the loop takes helpers, how many run iterations now, and
+  /// how many have ever joined it (the caller is the first).
+  static constexpr uint64_t kOpen = 1;
+  static constexpr uint64_t kActive = 2;
+  static constexpr uint64_t kJoined = uint64_t(1) << 32;
+  static uint64_t activeIn(uint64_t state) {
+    return (state & (kJoined - 1)) / kActive;
+  }
+  static uint64_t joinedIn(uint64_t state) { return state / kJoined; }
+
+  std::atomic<bool> taken{false};
+  // The loop; written while it is closed and nobody is active.
+  LoopBody body = nullptr;
+  void *context = nullptr;
+  int64_t count = 0;
+  std::atomic<uint64_t> limit{0}; ///< threads that may take part
+  alignas(64) std::atomic<int64_t> next{0};
+  alignas(64) std::atomic<uint64_t> state{0};
+  std::atomic<uint64_t> generation{0}; ///< loops published so far
+
+  std::mutex mutex; ///< guards `sleeping` against lost wake-ups
+  std::condition_variable wake;
+  std::atomic<int> sleeping{0};
+  std::atomic<int> spins{kSpins};
+  int helpers = 0; ///< started; changed by whoever has `taken`
+};
+
+} // namespace
+
+void Pool::runIterations(Worker worker) {
+  for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+    body(context, i, worker);
+}
+
+/// Joins the loop at hand; -1 when it needs nobody.
+int Pool::joinLoop() {
+  uint64_t now = state.load(std::memory_order_relaxed);
+  while ((now & kOpen) && joinedIn(now) < limit.load(std::memory_order_relaxed))
+    if (state.compare_exchange_weak(now, now + kActive + kJoined,
+                                    std::memory_order_acquire,
+                                    std::memory_order_relaxed))
+      return static_cast<int>(joinedIn(now));
+  return -1;
+}
+
+/// Waits for a loop after the `seen`-th that the helper may join: spins, then
+/// sleeps. Returns its number.
+uint64_t Pool::awaitLoop(uint64_t index, uint64_t seen) {
+  uint64_t now = seen;
+  auto isWanted = [&] {
+    now = generation.load();
+    return now != seen && index < limit.load(std::memory_order_relaxed);
+  };
+  for (int i = 0; i < spins.load(std::memory_order_relaxed); ++i) {
+    if (isWanted())
+      return now;
+    pause();
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  sleeping.fetch_add(1);
+  wake.wait(lock, isWanted);
+  sleeping.fetch_sub(1);
+  return now;
+}
+
+void Pool::help(uint64_t index) {
+  for (uint64_t seen = 0;;) {
+    seen = awaitLoop(index, seen);
+    const int worker = joinLoop();
+    if (worker < 0)
+      continue;
+    runIterations(worker);
+    state.fetch_sub(kActive, std::memory_order_release);
+  }
+}
+
+/// Starts helpers up to a number. Where the system refuses, there are fewer.
+void Pool::startHelpers(int wanted) {
+  for (; helpers < wanted; ++helpers) {
+    try {
+      std::thread([this, index = helpers + 1] { help(index); }).detach();
+    } catch (const std::system_error &) {
+      return;
+    }
+  }
+}
+
+/// Lets nobody join any more and waits for those that have.
+void Pool::closeLoop() {
+  state.fetch_and(~kOpen, std::memory_order_relaxed);
+  for (int i = 0; activeIn(state.load(std::memory_order_acquire)) > 0; ++i)
+    if (i < kSpins && spins.load(std::memory_order_relaxed) == kSpins)
+      pause();
+    else
+      sched_yield();
+}
+
+bool Pool::run(int threads, int64_t iterations, LoopBody loopBody,
+               void *loopContext) {
+  if (taken.exchange(true, std::memory_order_acquire))
+    return false;
+  startHelpers(threads - 1);
+  spins.store(threads > coreCount() ? kSpinsCrowded : kSpins,
+              std::memory_order_relaxed);
+  body = loopBody;
+  context = loopContext;
+  count = iterations;
+  limit.store(threads, std::memory_order_relaxed);
+  next.store(0, std::memory_order_relaxed);
+  state.store(kOpen | kJoined, std::memory_order_release);
+  generation.fetch_add(1);
+  if (sleeping.load() > 0) {
+    std::lock_guard<std::mutex> lock(mutex);
+    wake.notify_all();
+  }
+  runIterations(0);
+  closeLoop();
+  taken.store(false, std::memory_order_release);
+  return true;
+}
+
+/// Never destroyed: the helpers outlive everything.
+static Pool &pool() {
+  static Pool *const instance = new Pool;
+  return *instance;
+}
+
+void wna16::runLoop(int threads, int64_t count, LoopBody body, void *context) {
+  const int useful = static_cast<int>(std::min<int64_t>(threads, count));
+  if (useful > 1 && pool().run(useful, count, body, context))
+    return;
+  for (int64_t i = 0; i < count; ++i)
+    body(context, i, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// How many
+//===----------------------------------------------------------------------===//
 
 /// What the user asked for; 0: one per core.
 static std::atomic<int32_t> requestedThreads{0};
 
 int wna16::threadCount() {
-  int32_t requested = requestedThreads.load(std::memory_order_relaxed);
-  return std::clamp(requested > 0 ? requested : omp_get_num_procs(), 1,
-                    kMaxThreads);
+  const int32_t requested = requestedThreads.load(std::memory_order_relaxed);
+  return std::clamp(requested > 0 ? requested : coreCount(), 1, kMaxThreads);
 }
 
 void wna16_set_num_threads(int32_t threads) {
