@@ -215,7 +215,7 @@ Result<int> runAll(const Arguments &arguments) {
       return failure;
   if (!arguments.has("--svg"))
     for (const LayoutEntry &layout : allLayouts())
-      llvm::outs() << llvm::left_justify(ref(layout.name), 20)
+      llvm::outs() << llvm::left_justify(ref(layout.name), 24)
                    << ref(layout.summary) << "\n";
   return 0;
 }
