@@ -127,6 +127,9 @@ public:
   const MoELayer *layer(int64_t index) const;
   const std::vector<Finding> &findings() const { return audited; }
   const SafeTensors &tensors() const { return files; }
+  /// Tells checkpoints apart without reading their weights: SHA-256 of the
+  /// headers and sizes of their files and of config.json, in hexadecimal.
+  Result<std::string> identity() const;
 
   /// Fills `out` with the stacked tensor (shape and type of `pattern`), leading
   /// extents [begin, end) only; `out` is the address of the first of all.

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A compiled module is a set of C functions and a description of their
-// arguments. This loads one, from a shared library or from a JIT, reads its
-// parameters from a checkpoint, prepares the weights once and calls it. No LLVM
-// is needed.
+// arguments. This loads one, from a shared library or from a JIT, prepares its
+// weights from a checkpoint, expert by expert, or maps weights that were
+// prepared before, and calls it. No LLVM is needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +37,7 @@ struct ModuleArgument {
   int64_t concat = -1; ///< of parameters, as in TensorPattern
   ScalarType type = ScalarType::F32;
   std::vector<int64_t> shape;
+  std::string encoding; ///< of prepared weights: the type that they are part of
 
   /// The same with `tokens` in place of -1.
   std::vector<int64_t> shapeFor(int64_t tokens) const;
@@ -45,11 +46,27 @@ struct ModuleArgument {
 struct ModuleFunction {
   std::string name;
   std::string workspace; ///< symbol of its size function; empty: needs none
+  std::string prepares;  ///< the function whose weights it prepares, if any
+  /// How many experts it prepares, one a call; 0: all that it does in one.
+  int64_t experts = 0;
+  std::string backend; ///< that its prepared weights are for
   std::vector<ModuleArgument> arguments;
 };
 
+/// What a module says about itself. Texts are empty where it does not say.
+struct ModuleDescription {
+  std::string target;
+  std::string source; ///< identity of the checkpoint it was made for
+  int64_t rank = 0;   ///< which of `size` shares of the weights it takes
+  int64_t size = 1;
+  std::vector<ModuleFunction> functions;
+
+  /// Null when there is none of this name.
+  const ModuleFunction *find(const std::string &name) const;
+};
+
 /// Reads `wna16_module_description`. Checks everything that it says.
-Result<std::vector<ModuleFunction>> parseDescription(const std::string &json);
+Result<ModuleDescription> parseDescription(const std::string &json);
 
 /// Resolves a symbol of the module; null when there is none. May own what
 /// keeps the code alive.
@@ -59,7 +76,10 @@ struct LoadOptions {
   /// Fill prepared weights, workspace and outputs with 0xFF bytes (NaN) before
   /// each use, to show that nothing depends on what they held.
   bool poison = false;
-  /// Told after each function whose weights are there.
+  /// Threads that prepare; each holds one expert in memory. 0: as many as the
+  /// runtime uses.
+  int jobs = 0;
+  /// Told how many bytes of weights are there, by one thread at a time.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
@@ -79,6 +99,24 @@ private:
   int64_t bytes = 0;
 };
 
+/// A tensor that functions of a module take and that does not change.
+struct ModuleWeight {
+  /// "model.layers.0.mlp.w13.codes": the same in each module that takes it.
+  std::string name;
+  ModuleArgument argument;
+  int64_t bytes = 0;
+  uint8_t *data = nullptr; ///< not written once the module is loaded
+};
+
+/// Those of all functions that run on tokens.
+struct ModuleWeights {
+  std::vector<ModuleWeight> list;
+  /// Per function, which it takes, in the order of its arguments.
+  std::map<std::string, std::vector<size_t>> uses;
+
+  static Result<ModuleWeights> of(const ModuleDescription &description);
+};
+
 /// A loaded module with its weights. One call at a time.
 class Module {
 public:
@@ -89,6 +127,16 @@ public:
   static Result<Module> open(const std::string &library,
                              const std::string &directory,
                              const LoadOptions &options = {});
+
+  /// Takes the weights from a file that `prepareWeights` wrote: it is mapped,
+  /// and nothing is read or copied before it is used. Refuses a file that was
+  /// prepared for another target, checkpoint or share, or by another version.
+  static Result<Module> loadPrepared(SymbolLookup lookup,
+                                     const std::string &file,
+                                     const LoadOptions &options = {});
+  static Result<Module> openPrepared(const std::string &library,
+                                     const std::string &file,
+                                     const LoadOptions &options = {});
 
   /// The functions that run on tokens: "forward", or "forward_0" and so on.
   const std::vector<ModuleFunction> &functions() const { return forwards; }
@@ -106,27 +154,26 @@ public:
                void *stream = nullptr);
 
 private:
-  struct Weight {
-    ModuleArgument argument;
-    AlignedBuffer buffer;
-  };
-  using Weights = std::vector<Weight>;
-
-  Failure prepare(const ModuleFunction &forward, const ModuleFunction *prepare,
-                  const Checkpoint &checkpoint);
-  Result<Weight> allocate(const ModuleArgument &argument) const;
-  Failure runPrepare(const ModuleFunction &prepare,
-                     const Checkpoint &checkpoint, Weights &prepared);
+  static Result<Module> make(SymbolLookup lookup, const LoadOptions &options,
+                             ModuleDescription &description);
   Failure invoke(const std::string &symbol, std::vector<wna16_tensor> &tensors,
                  int64_t workspaceBytes, void *stream);
 
   SymbolLookup lookup;
   LoadOptions options;
   std::vector<ModuleFunction> forwards;
-  /// Per function, its parameters and prepared weights in order of arguments.
-  std::map<std::string, Weights> weights;
+  ModuleWeights weights;
+  std::vector<AlignedBuffer> buffers; ///< what holds the weights: these,
+  SafeTensors prepared;               ///< or a mapped file
   AlignedBuffer workspace;
 };
+
+/// Prepares all weights of a module into a file for `Module::loadPrepared`,
+/// whichever target they are for, and goes on with a file that a killed process
+/// began. The module needs its description and what prepares alone.
+Failure prepareWeights(const SymbolLookup &lookup, const Checkpoint &checkpoint,
+                       const std::string &file,
+                       const LoadOptions &options = {});
 
 /// A row-major tensor in host memory; `shape` must outlive it.
 wna16_tensor makeTensor(void *data, ScalarType type,

@@ -36,6 +36,10 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> explain{*this, "explain",
                               llvm::cl::desc("file for the selection table"),
                               llvm::cl::init("")};
+  Option<bool> prepareOnly{
+      *this, "prepare-only",
+      llvm::cl::desc("keep what prepares weights, to be run on the cpu"),
+      llvm::cl::init(false)};
 };
 
 /// Selection and preparation: tensors with the chosen backend's encodings, and

@@ -69,24 +69,40 @@ def MaterializeLayouts : Pass<"wna16-materialize-layouts"> {
 }
 
 def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
-  let summary = "Move what depends on weights alone into a function of its own";
+  let summary = "Move what depends on weights alone into functions of its own";
   let description = [{
-    For each function with parameters, makes `@prepare` beside `@forward`
-    (`@prepare_x` for `@forward_x`, else `@f_prepare` for `@f`): it takes the
-    parameters and returns the prepared weights, which `@forward` takes as
-    arguments. The steps of a weight become one `wna16.convert`. Parameters that
-    need no preparation become arguments of `@forward` itself. None of these
-    arguments is writable. An `ml_program.global` with an external value is a
-    parameter with the symbol's name; constants go where they are needed.
+    For each function with parameters, makes a function that prepares each of
+    its weights, `@prepare_w13` beside `@forward` (`@prepare_x_w13` for
+    `@forward_x`, else `@f_prepare_w13` for `@f`). It takes the parameters and
+    returns the prepared weight, which `@forward` takes as an argument. Weights
+    that share parameters are prepared together.
+
+    Where every step works expert by expert, the function takes and gives one
+    expert, and `wna16.experts` says for how many it is to be called. A chain
+    that needs all experts at once (scales folded into int16 under one global
+    scale, constants, operations of other dialects) is computed whole and has
+    no such attribute.
+
+    The steps of a weight become one `wna16.convert`. Parameters that need no
+    preparation become arguments of `@forward` itself. None of these arguments
+    is writable. An `ml_program.global` with an external value is a parameter
+    with the symbol's name; constants go where they are needed.
 
     ```mlir
-    func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<..., #cpu_blocked>
-        {bufferization.writable = false, wna16.prepared = "w13"}, ...)
-    func.func @prepare(%codes: tensor<8x32x256xi32>
-        {wna16.parameter = {pattern = "...qweight", concat = 1}}, ...)
-        -> (tensor<..., #cpu_blocked> {wna16.prepared = "w13"}, ...)
+    func.func @prepare_w13(%codes: tensor<1x32x256xi32>
+        {wna16.parameter = {pattern = "...{expert}...qweight", concat = 1}}, ...)
+        -> (tensor<1x256x2x128xbf16, #cpu_blocked> {wna16.prepared = "w13"})
+        attributes {wna16.prepare = "forward", wna16.experts = 8}
+    func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<8x256x2x128xbf16, #cpu_blocked>
+        {bufferization.writable = false, wna16.encoding = "tensor<8x...>", wna16.prepared = "w13"}, ...)
     ```
   }];
+  let options = [
+    Option<"prepareOnly", "prepare-only", "bool", /*default=*/"false",
+           "keep what prepares weights: @forward keeps its weights as "
+           "arguments and loses its body, the target becomes cpu and "
+           "wna16.prepared_for names the one that there was">,
+  ];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 

@@ -44,6 +44,20 @@ Failure readString(const Json &object, const char *key,
   return ok();
 }
 
+/// Reads an integer of at least `least`, where there is one.
+Failure readInteger(const Json &object, const char *key,
+                    const std::string &where, int64_t least, int64_t &out) {
+  auto member = object.find(key);
+  if (member == object.end())
+    return ok();
+  if (!member->is_number_integer() || member->get<int64_t>() < least)
+    return malformed(where, std::string("expected \"") + key +
+                                "\" to be an integer of " +
+                                std::to_string(least) + " or more");
+  out = member->get<int64_t>();
+  return ok();
+}
+
 Failure readShape(const Json &object, const std::string &where,
                   ModuleArgument &argument) {
   auto shape = object.find("shape");
@@ -89,11 +103,12 @@ Failure readArgument(const Json &object, const std::string &where,
   if (Failure failure =
           readString(object, "pattern", where, isParameter, argument.pattern))
     return failure;
-  if (auto concat = object.find("concat"); concat != object.end()) {
-    if (!concat->is_number_integer() || concat->get<int64_t>() < 0)
-      return malformed(where, "expected \"concat\" to be an axis");
-    argument.concat = concat->get<int64_t>();
-  }
+  if (Failure failure =
+          readString(object, "encoding", where, false, argument.encoding))
+    return failure;
+  if (Failure failure =
+          readInteger(object, "concat", where, 0, argument.concat))
+    return failure;
   return readShape(object, where, argument);
 }
 
@@ -104,8 +119,15 @@ Failure readFunction(const Json &object, ModuleFunction &function) {
           readString(object, "name", "function", true, function.name))
     return failure;
   std::string where = "function " + function.name;
+  std::pair<const char *, std::string *> texts[] = {
+      {"workspace", &function.workspace},
+      {"prepares", &function.prepares},
+      {"backend", &function.backend}};
+  for (auto [key, text] : texts)
+    if (Failure failure = readString(object, key, where, false, *text))
+      return failure;
   if (Failure failure =
-          readString(object, "workspace", where, false, function.workspace))
+          readInteger(object, "experts", where, 1, function.experts))
     return failure;
   auto arguments = object.find("arguments");
   if (arguments == object.end() || !arguments->is_array())
@@ -141,10 +163,44 @@ bool isTooDeep(const std::string &text) {
   return false;
 }
 
+/// Which share of the weights it is.
+Failure readShare(const Json &json, ModuleDescription &module) {
+  if (Failure failure = readInteger(json, "size", "module", 1, module.size))
+    return failure;
+  if (Failure failure = readInteger(json, "rank", "module", 0, module.rank))
+    return failure;
+  if (module.rank >= module.size)
+    return malformed("module", "expected a rank below " +
+                                   std::to_string(module.size) + ", got " +
+                                   std::to_string(module.rank));
+  return ok();
+}
+
+/// What prepares weights prepares those of a function that runs on tokens.
+Failure checkPreparation(const ModuleDescription &module) {
+  for (const ModuleFunction &function : module.functions) {
+    if (function.prepares.empty())
+      continue;
+    const ModuleFunction *forward = module.find(function.prepares);
+    if (!forward || !forward->prepares.empty())
+      return malformed("function " + function.name,
+                       "expected \"prepares\" to name a function that runs on "
+                       "tokens, got " +
+                           function.prepares);
+  }
+  return ok();
+}
+
 } // namespace
 
-Result<std::vector<ModuleFunction>>
-wna16::parseDescription(const std::string &text) {
+const ModuleFunction *ModuleDescription::find(const std::string &name) const {
+  for (const ModuleFunction &function : functions)
+    if (function.name == name)
+      return &function;
+  return nullptr;
+}
+
+Result<ModuleDescription> wna16::parseDescription(const std::string &text) {
   if (isTooDeep(text))
     return malformed("JSON", "nested deeper than 16");
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -159,7 +215,16 @@ wna16::parseDescription(const std::string &text) {
   auto list = json.find("functions");
   if (list == json.end() || !list->is_array())
     return malformed("functions", "expected an array");
-  std::vector<ModuleFunction> functions;
+  ModuleDescription module;
+  if (Failure failure =
+          readString(json, "target", "module", false, module.target))
+    return failure;
+  if (Failure failure =
+          readString(json, "source", "module", false, module.source))
+    return failure;
+  if (Failure failure = readShare(json, module))
+    return failure;
+  std::vector<ModuleFunction> &functions = module.functions;
   std::set<std::string> names;
   for (const Json &object : *list) {
     functions.emplace_back();
@@ -168,5 +233,7 @@ wna16::parseDescription(const std::string &text) {
     if (!names.insert(functions.back().name).second)
       return malformed("function " + functions.back().name, "appears twice");
   }
-  return functions;
+  if (Failure failure = checkPreparation(module))
+    return failure;
+  return module;
 }

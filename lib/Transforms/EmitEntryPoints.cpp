@@ -11,6 +11,7 @@
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
 #include "Transforms/RuntimeCalls.h"
+#include "Transforms/Target.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -64,6 +65,9 @@ llvm::json::Object describeArgument(func::FuncOp function, unsigned index) {
   }
   if (auto name = function.getArgAttrOfType<StringAttr>(index, kNameAttrName))
     object["name"] = name.getValue();
+  if (auto encoding =
+          function.getArgAttrOfType<StringAttr>(index, kEncodingAttrName))
+    object["encoding"] = encoding.getValue();
   object["role"] = role;
   std::optional<ScalarType> scalar = getScalarType(type.getElementType());
   object["type"] = scalar ? StringRef(name(*scalar)) : StringRef("unknown");
@@ -83,6 +87,34 @@ llvm::json::Object describeFunction(func::FuncOp function) {
   if (auto size =
           function->getAttrOfType<FlatSymbolRefAttr>(kWorkspaceAttrName))
     object["workspace"] = size.getValue();
+  if (auto forward = function->getAttrOfType<StringAttr>(kPrepareAttrName))
+    object["prepares"] = forward.getValue();
+  if (auto experts = function->getAttrOfType<IntegerAttr>(kExpertsAttrName))
+    object["experts"] = experts.getInt();
+  if (auto backends = function->getAttrOfType<ArrayAttr>(kBackendsAttrName)) {
+    std::string list;
+    for (auto backend : backends.getAsRange<StringAttr>())
+      list += (list.empty() ? "" : ", ") + backend.str();
+    object["backend"] = list;
+  }
+  return object;
+}
+
+/// Where the module runs and whose weights it takes, as far as it says so.
+llvm::json::Object describeModule(ModuleOp module) {
+  llvm::json::Object object{{"abi", WNA16_ABI_VERSION}};
+  auto target = module->getAttrOfType<TargetAttr>(kPreparedForAttrName);
+  if (!target)
+    target = module->getAttrOfType<TargetAttr>(kTargetAttrName);
+  if (target) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    cast<Attribute>(target).print(os);
+    object["target"] = text;
+  }
+  if (auto source = module->getAttrOfType<DictionaryAttr>(kCheckpointAttrName))
+    if (auto identity = source.getAs<StringAttr>("source"))
+      object["source"] = identity.getValue();
   return object;
 }
 
@@ -294,8 +326,9 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
       return;
     for (func::FuncOp function : functions)
       EntryBuilder(function, converter).run();
-    emitDescription(llvm::json::Object{{"abi", WNA16_ABI_VERSION},
-                                       {"functions", std::move(descriptions)}});
+    llvm::json::Object description = describeModule(module);
+    description["functions"] = std::move(descriptions);
+    emitDescription(std::move(description));
   }
 
 private:

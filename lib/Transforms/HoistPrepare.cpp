@@ -10,6 +10,7 @@
 #include "Layout/Move.h"
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
+#include "Transforms/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
@@ -36,18 +37,95 @@ bool isStep(Operation *op) {
   return isa<PadOp, RegroupOp, RepackOp, RecodeOp, SortGroupsOp, ConvertOp>(op);
 }
 
+//===----------------------------------------------------------------------===//
+// One expert
+//===----------------------------------------------------------------------===//
+
+/// The type of one expert of `experts`; null for a tensor that has no axis of
+/// experts, or one of whose parts belongs to all of them (a global scale).
+RankedTensorType oneExpert(Type type, int64_t experts) {
+  auto whole = cast<RankedTensorType>(type);
+  bool hasExperts = isWeight(whole) ? whole.getRank() >= 3
+                                    : isBias(whole) && whole.getRank() >= 1;
+  if (!hasExperts || whole.getDimSize(0) != experts)
+    return {};
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[0] = 1;
+  auto one = whole.clone(shape);
+  if (!isEncoded(whole))
+    return one;
+  SmallVector<RankedTensorType> parts = getStorageTypes(whole);
+  SmallVector<RankedTensorType> slices = getStorageTypes(one);
+  if (parts.size() != slices.size())
+    return {};
+  for (auto [part, slice] : llvm::zip(parts, slices))
+    if (part.getDimSize(0) != experts || slice.getDimSize(0) != 1 ||
+        part.getShape().drop_front() != slice.getShape().drop_front())
+      return {};
+  return one;
+}
+
+/// What computes one or several prepared values. They share parameters, so that
+/// each is read once.
+struct Chain {
+  std::string function;                     ///< that will compute them
+  SmallVector<Value> values;                ///< in order of their names
+  llvm::SmallSetVector<Operation *, 8> ops; ///< all that they need
+  /// How many experts there are when it can be computed one by one, else 1.
+  int64_t experts = 1;
+
+  bool sharesWith(const Chain &other) const {
+    return llvm::any_of(ops, [&](Operation *op) {
+      return !op->hasTrait<OpTrait::ConstantLike>() && other.ops.contains(op);
+    });
+  }
+
+  /// Sets `experts`.
+  void findExperts() {
+    auto type = cast<RankedTensorType>(values.front().getType());
+    int64_t leading = type.getRank() ? type.getDimSize(0) : 1;
+    if (llvm::all_of(ops,
+                     [&](Operation *op) { return isPerExpert(op, leading); }))
+      experts = leading;
+  }
+
+private:
+  static bool isPerExpert(Operation *op, int64_t experts) {
+    if (auto parameter = dyn_cast<ParameterOp>(op)) {
+      // Halves in two files of all experts would have to be cut and joined.
+      if (parameter.getConcat() && !parameter.getPattern().contains("{expert}"))
+        return false;
+    } else if (!isStep(op) && !isa<AssembleOp, DisassembleOp, DequantizeOp,
+                                   QuantizeOp, ConvertBiasOp>(op)) {
+      return false;
+    }
+    return llvm::all_of(op->getResultTypes(), [&](Type type) {
+      return static_cast<bool>(oneExpert(type, experts));
+    });
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Splitting
+//===----------------------------------------------------------------------===//
+
 /// Splits one function into what runs once and what runs on tokens.
 class Splitter {
 public:
   explicit Splitter(func::FuncOp forward) : forward(forward) {}
 
-  void run() {
+  LogicalResult run() {
     findWeightOnly();
     findBoundary();
     nameBoundary();
-    if (!boundary.empty())
-      buildPrepare();
+    findChains();
+    if (failed(checkNames()))
+      return failure();
+    recordBackends();
+    for (const Chain &chain : chains)
+      buildPrepare(chain);
     rewriteForward();
+    return success();
   }
 
 private:
@@ -124,28 +202,84 @@ private:
     return "weight";
   }
 
-  void buildPrepare() {
-    OpBuilder builder(forward);
-    SmallVector<Type> results;
-    for (auto &[value, name] : boundary)
-      results.push_back(value.getType());
-    // What the prepared values need, in program order.
-    llvm::SetVector<Operation *> needed;
-    for (auto &[value, name] : boundary)
-      collect(value.getDefiningOp(), needed);
-    SmallVector<ParameterOp> parameters;
-    for (Operation *op : weightOnly)
-      if (auto parameter = dyn_cast<ParameterOp>(op);
-          parameter && needed.contains(op))
-        parameters.push_back(parameter);
+  /// Boundary values that need the same parameters form one chain.
+  void findChains() {
+    for (auto &[value, name] : boundary) {
+      Chain chain;
+      chain.values.push_back(value);
+      collect(value.getDefiningOp(), chain);
+      for (Chain &other : chains)
+        if (other.sharesWith(chain)) {
+          chain.values.insert(chain.values.begin(), other.values.begin(),
+                              other.values.end());
+          chain.ops.insert_range(other.ops);
+          other.values.clear();
+        }
+      llvm::erase_if(chains, [](Chain &each) { return each.values.empty(); });
+      chains.push_back(std::move(chain));
+    }
+    for (Chain &chain : chains) {
+      chain.function = companionName(forward.getName(), "prepare") + "_" +
+                       boundary.lookup(chain.values.front());
+      chain.findExperts();
+    }
+  }
 
-    SmallVector<Type> inputs;
-    for (ParameterOp parameter : parameters)
-      inputs.push_back(parameter.getType());
-    auto prepare = func::FuncOp::create(
-        builder, forward.getLoc(), companionName(forward.getName(), "prepare"),
-        builder.getFunctionType(inputs, results));
-    prepare->setAttr(kPrepareAttrName, builder.getUnitAttr());
+  void collect(Operation *op, Chain &chain) {
+    if (!chain.ops.insert(op))
+      return;
+    for (Value operand : op->getOperands())
+      collect(operand.getDefiningOp(), chain);
+  }
+
+  LogicalResult checkNames() {
+    auto module = forward->getParentOfType<ModuleOp>();
+    for (const Chain &chain : chains)
+      if (Operation *taken = module.lookupSymbol(chain.function)) {
+        InFlightDiagnostic error = forward.emitError()
+                                   << "expected the name @" << chain.function
+                                   << " to be free for its preparation";
+        error.attachNote(taken->getLoc()) << "it is taken here";
+        return error;
+      }
+    return success();
+  }
+
+  /// What the layouts of the prepared weights are for.
+  void recordBackends() {
+    Builder builder(forward.getContext());
+    llvm::SmallSetVector<Attribute, 2> backends;
+    forward.walk([&](FusedExpertsOp experts) {
+      if (StringAttr backend = experts.getBackendAttr())
+        backends.insert(backend);
+    });
+    if (!backends.empty())
+      forward->setAttr(kBackendsAttrName,
+                       builder.getArrayAttr(backends.getArrayRef()));
+  }
+
+  void buildPrepare(const Chain &chain) {
+    OpBuilder builder(forward);
+    auto sliced = [&](Type type) -> Type {
+      return chain.experts > 1 ? oneExpert(type, chain.experts) : type;
+    };
+    SmallVector<ParameterOp> parameters;
+    SmallVector<Type> inputs, results;
+    for (Operation *op : weightOnly) // in program order
+      if (auto parameter = dyn_cast<ParameterOp>(op);
+          parameter && chain.ops.contains(op)) {
+        parameters.push_back(parameter);
+        inputs.push_back(sliced(parameter.getType()));
+      }
+    for (Value value : chain.values)
+      results.push_back(sliced(value.getType()));
+    auto prepare =
+        func::FuncOp::create(builder, forward.getLoc(), chain.function,
+                             builder.getFunctionType(inputs, results));
+    prepare->setAttr(kPrepareAttrName, forward.getNameAttr());
+    if (chain.experts > 1)
+      prepare->setAttr(kExpertsAttrName,
+                       builder.getI64IntegerAttr(chain.experts));
     builder.setInsertionPointToStart(prepare.addEntryBlock());
     IRMapping mapping;
     for (auto [i, parameter] : llvm::enumerate(parameters)) {
@@ -153,23 +287,17 @@ private:
       mapping.map(parameter.getResult(), prepare.getArgument(i));
     }
     for (Operation *op : weightOnly)
-      if (needed.contains(op) && !isa<ParameterOp>(op))
-        builder.clone(*op, mapping);
+      if (chain.ops.contains(op) && !isa<ParameterOp>(op))
+        for (OpResult result : builder.clone(*op, mapping)->getResults())
+          result.setType(sliced(result.getType()));
     SmallVector<Value> returned;
-    for (auto [i, entry] : llvm::enumerate(boundary)) {
-      returned.push_back(fuseSteps(builder, mapping.lookup(entry.first)));
+    for (auto [i, value] : llvm::enumerate(chain.values)) {
+      returned.push_back(fuseSteps(builder, mapping.lookup(value)));
       prepare.setResultAttr(i, kPreparedAttrName,
-                            builder.getStringAttr(entry.second));
+                            builder.getStringAttr(boundary.lookup(value)));
     }
     func::ReturnOp::create(builder, forward.getLoc(), returned);
     eraseDead(prepare);
-  }
-
-  void collect(Operation *op, llvm::SetVector<Operation *> &needed) {
-    if (!needed.insert(op))
-      return;
-    for (Value operand : op->getOperands())
-      collect(operand.getDefiningOp(), needed);
   }
 
   /// The steps that lead to a value as one convert.
@@ -211,6 +339,7 @@ private:
     for (auto &[value, name] : boundary) {
       NamedAttrList attrs;
       attrs.set(kPreparedAttrName, builder.getStringAttr(name));
+      attrs.set(kEncodingAttrName, encodingText(value.getType()));
       attrs.set(kWritableAttrName, builder.getBoolAttr(false));
       Value argument =
           addArgument(value, attrs.getDictionary(forward.getContext()));
@@ -229,6 +358,14 @@ private:
     });
   }
 
+  /// The type as a user reads it, without aliases.
+  static StringAttr encodingText(Type type) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    type.print(os);
+    return StringAttr::get(type.getContext(), text);
+  }
+
   Value addArgument(Value like, DictionaryAttr attrs) {
     unsigned index = forward.getNumArguments();
     LogicalResult inserted =
@@ -241,6 +378,7 @@ private:
   func::FuncOp forward;
   llvm::SetVector<Operation *> weightOnly; // in program order
   llvm::MapVector<Value, std::string> boundary;
+  std::vector<Chain> chains;
 };
 
 /// Globals whose value is elsewhere are parameters of that name.
@@ -267,7 +405,44 @@ void replaceExternalGlobals(ModuleOp module) {
   }
 }
 
+/// Takes away what a function does and all arguments but its weights.
+void keepWeights(func::FuncOp function) {
+  function.getBody().dropAllReferences();
+  function.getBody().getBlocks().clear();
+  OpBuilder builder = OpBuilder::atBlockEnd(function.addEntryBlock());
+  func::ReturnOp::create(builder, function.getLoc());
+  BitVector others(function.getNumArguments());
+  for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+    others[i] = !function.getArgAttr(i, kPreparedAttrName) &&
+                !function.getArgAttr(i, kParameterAttrName);
+  BitVector results(function.getNumResults(), true);
+  LogicalResult arguments = function.eraseArguments(others);
+  LogicalResult returned = function.eraseResults(results);
+  assert(succeeded(arguments) && succeeded(returned) && "nothing uses them");
+  (void)arguments;
+  (void)returned;
+}
+
+/// What is left of a module prepares its weights, on the CPU whatever they are
+/// for, and says which ones its functions take.
+void keepPreparation(ModuleOp module, ArrayRef<func::FuncOp> functions) {
+  for (func::FuncOp function : functions)
+    keepWeights(function);
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (!function->hasAttr(kPrepareAttrName) &&
+        !llvm::is_contained(functions, function))
+      function.erase();
+  if (Attribute target = module->getAttr(kTargetAttrName))
+    module->setAttr(kPreparedForAttrName, target);
+  std::string error;
+  module->setAttr(kTargetAttrName,
+                  TargetAttr::parse(module.getContext(), "cpu", error));
+}
+
 struct HoistPrepare : wna16::impl::HoistPrepareBase<HoistPrepare> {
+  using HoistPrepareBase::HoistPrepareBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     replaceExternalGlobals(module);
@@ -275,11 +450,11 @@ struct HoistPrepare : wna16::impl::HoistPrepareBase<HoistPrepare> {
     for (auto function : module.getOps<func::FuncOp>())
       if (hasWeights(function))
         functions.push_back(function);
-    for (func::FuncOp function : functions) {
-      if (failed(check(function)))
+    for (func::FuncOp function : functions)
+      if (failed(check(function)) || failed(Splitter(function).run()))
         return signalPassFailure();
-      Splitter(function).run();
-    }
+    if (prepareOnly)
+      keepPreparation(module, functions);
   }
 
 private:
@@ -298,18 +473,9 @@ private:
   }
 
   LogicalResult check(func::FuncOp function) {
-    ModuleOp module = getOperation();
-    if (!SymbolTable::symbolKnownUseEmpty(function, module))
+    if (!SymbolTable::symbolKnownUseEmpty(function, getOperation()))
       return function.emitError() << "expected a function with weights not to "
                                      "be called: its signature changes";
-    std::string prepare = companionName(function.getName(), "prepare");
-    if (Operation *taken = module.lookupSymbol(prepare)) {
-      InFlightDiagnostic error = function.emitError()
-                                 << "expected the name @" << prepare
-                                 << " to be free for its preparation";
-      error.attachNote(taken->getLoc()) << "it is taken here";
-      return error;
-    }
     return success();
   }
 };

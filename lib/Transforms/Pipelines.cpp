@@ -33,7 +33,9 @@ void wna16::buildSelectPipeline(OpPassManager &pm,
   pm.addPass(createMaterializeLayouts());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createHoistPrepare());
+  HoistPrepareOptions hoist;
+  hoist.prepareOnly = options.prepareOnly;
+  pm.addPass(createHoistPrepare(hoist));
   pm.addPass(createVerifyEncodings());
 }
 

@@ -12,29 +12,33 @@
 #marlin = #wna16.packed<u4b8, group = 32, layout = marlin, scale = bf16>
 !x = tensor<?x64xbf16>
 
-// The steps of a weight become one convert, a single step stays itself, and a
-// parameter that needs none stays with @forward. Nothing of it is writable.
-// CHECK-LABEL: func.func @prepare(
-// CHECK-SAME: %[[Q13:.*]]: tensor<2x8x64xi32> {bufferization.writable = false, wna16.parameter = {concat = 1 : i64, pattern = "e.{expert}.{gate,up}.qweight"}},
-// CHECK-SAME: %[[S13:.*]]: tensor<2x2x64xf16> {bufferization.writable = false, wna16.parameter = {concat = 1 : i64, pattern = "e.{expert}.{gate,up}.scales"}},
-// CHECK-SAME: %[[Q2:.*]]: tensor<2x8x64xi32> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.qweight"}},
-// CHECK-SAME: %[[S2:.*]]: tensor<2x2x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.scales"}},
-// CHECK-SAME: %[[B2:.*]]: tensor<2x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.bias"}})
-// CHECK-SAME: -> (tensor<2x64x2x64xbf16, #[[MARLIN]]> {wna16.prepared = "w13"}, tensor<2x64x64xbf16, #[[MARLIN]]> {wna16.prepared = "w2"}, tensor<2x64xbf16, #wna16.bias<layout = marlin>> {wna16.prepared = "bias2"}) attributes {wna16.prepare}
-// CHECK-DAG: %[[W13:.*]] = wna16.assemble codes = %[[Q13]], scales = %[[S13]]
-// CHECK-DAG: %[[W2:.*]] = wna16.assemble codes = %[[Q2]], scales = %[[S2]]
-// CHECK-DAG: %[[R13:.*]] = wna16.convert %[[W13]] : tensor<2x64x2x32xbf16, #[[GPTQ]]> to tensor<2x64x2x64xbf16, #[[MARLIN]]>
-// CHECK-DAG: %[[R2:.*]] = wna16.repack %[[W2]]
-// CHECK-DAG: %[[RB:.*]] = wna16.convert_bias %[[B2]]
-// CHECK-NOT: wna16.{{pad|recode}}
-// CHECK: return %[[R13]], %[[R2]], %[[RB]]
+// A function for each weight takes and gives one expert. The steps of a weight
+// become one convert, a single step stays itself, and a parameter that needs
+// none stays with @forward. Nothing of it is writable.
+// CHECK-LABEL: func.func @prepare_w13(
+// CHECK-SAME: %[[Q13:.*]]: tensor<1x8x64xi32> {bufferization.writable = false, wna16.parameter = {concat = 1 : i64, pattern = "e.{expert}.{gate,up}.qweight"}},
+// CHECK-SAME: %[[S13:.*]]: tensor<1x2x64xf16> {bufferization.writable = false, wna16.parameter = {concat = 1 : i64, pattern = "e.{expert}.{gate,up}.scales"}})
+// CHECK-SAME: -> (tensor<1x64x2x64xbf16, #[[MARLIN]]> {wna16.prepared = "w13"}) attributes {wna16.experts = 2 : i64, wna16.prepare = "forward"}
+// CHECK-NEXT: %[[W13:.*]] = wna16.assemble codes = %[[Q13]], scales = %[[S13]] : {{.*}} -> tensor<1x64x2x32xbf16, #[[GPTQ]]>
+// CHECK-NEXT: %[[R13:.*]] = wna16.convert %[[W13]] : tensor<1x64x2x32xbf16, #[[GPTQ]]> to tensor<1x64x2x64xbf16, #[[MARLIN]]>
+// CHECK-NEXT: return %[[R13]]
+// CHECK-LABEL: func.func @prepare_w2(
+// CHECK-SAME: %[[Q2:.*]]: tensor<1x8x64xi32> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.qweight"}},
+// CHECK-SAME: %[[S2:.*]]: tensor<1x2x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.scales"}})
+// CHECK-SAME: -> (tensor<1x64x64xbf16, #[[MARLIN]]> {wna16.prepared = "w2"}) attributes {wna16.experts = 2 : i64, wna16.prepare = "forward"}
+// CHECK: wna16.repack
+// CHECK-LABEL: func.func @prepare_bias2(
+// CHECK-SAME: %[[B2:.*]]: tensor<1x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.down.bias"}})
+// CHECK-SAME: -> (tensor<1x64xbf16, #wna16.bias<layout = marlin>> {wna16.prepared = "bias2"}) attributes {wna16.experts = 2 : i64, wna16.prepare = "forward"}
+// CHECK-NEXT: %[[RB:.*]] = wna16.convert_bias %[[B2]]
+// CHECK-NEXT: return %[[RB]]
 // CHECK-LABEL: func.func @forward(
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<?x64xbf16> {wna16.name = "x"},
-// CHECK-SAME: %[[W13:[a-z0-9]+]]: tensor<2x64x2x64xbf16, #[[MARLIN]]> {bufferization.writable = false, wna16.prepared = "w13"},
-// CHECK-SAME: %[[W2:[a-z0-9]+]]: tensor<2x64x64xbf16, #[[MARLIN]]> {bufferization.writable = false, wna16.prepared = "w2"},
-// CHECK-SAME: %[[B2:[a-z0-9]+]]: tensor<2x64xbf16, #wna16.bias<layout = marlin>> {bufferization.writable = false, wna16.prepared = "bias2"},
+// CHECK-SAME: %[[W13:[a-z0-9]+]]: tensor<2x64x2x64xbf16, #[[MARLIN]]> {bufferization.writable = false, wna16.encoding = "tensor<2x64x2x64xbf16, #wna16.packed<u4b8, group = 32, layout = marlin, scale = bf16>>", wna16.prepared = "w13"},
+// CHECK-SAME: %[[W2:[a-z0-9]+]]: tensor<2x64x64xbf16, #[[MARLIN]]> {bufferization.writable = false, wna16.encoding = "{{.*}}", wna16.prepared = "w2"},
+// CHECK-SAME: %[[B2:[a-z0-9]+]]: tensor<2x64xbf16, #wna16.bias<layout = marlin>> {bufferization.writable = false, wna16.encoding = "tensor<2x64xbf16, #wna16.bias<layout = marlin>>", wna16.prepared = "bias2"},
 // CHECK-SAME: %[[B13:[a-z0-9]+]]: tensor<2x2x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "e.{expert}.up.bias"}})
-// CHECK-SAME: -> (tensor<?x64xbf16> {wna16.name = "out"})
+// CHECK-SAME: -> (tensor<?x64xbf16> {wna16.name = "out"}) attributes {wna16.backends = ["marlin"]}
 // CHECK-NEXT: wna16.fused_experts {{.*}} w13(%[[W13]] : {{.*}} w2(%[[W2]] : {{.*}} bias13(%[[B13]] : {{.*}} bias2(%[[B2]] :
 func.func @forward(%x: !x {wna16.name = "x"}, %w: tensor<?x1xf32>, %i: tensor<?x1xi32>) -> (!x {wna16.name = "out"}) {
   %q13 = wna16.parameter "e.{expert}.{gate,up}.qweight" concat(1) : tensor<2x8x64xi32>
@@ -58,7 +62,7 @@ func.func @forward(%x: !x {wna16.name = "x"}, %w: tensor<?x1xf32>, %i: tensor<?x
   return %y : !x
 }
 
-// Nothing to prepare: no @prepare_7.
+// Nothing to prepare: no @prepare_7_weight.
 // CHECK-NOT: func.func @prepare_7
 // CHECK-LABEL: func.func @forward_7(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<4x64xbf16> {bufferization.writable = false, wna16.parameter = {pattern = "gate.weight"}})
@@ -70,13 +74,14 @@ func.func @forward_7(%x: !x, %i: tensor<?x4xf32>) -> tensor<?x4xf32> {
   return %0 : tensor<?x4xf32>
 }
 
-// Two uses of one weight have two names.
-// CHECK-LABEL: func.func @two_prepare(
+// Two uses of one weight have two names and are prepared together, so that it
+// is read once.
+// CHECK-LABEL: func.func @two_prepare_weight(
 // CHECK-SAME: -> (tensor<64x64xbf16, #[[BF16]]> {wna16.prepared = "weight"}, tensor<64x64xf32, #wna16.dense> {wna16.prepared = "weight_1"})
 // CHECK: wna16.assemble
 // CHECK-NOT: wna16.assemble
 // CHECK-LABEL: func.func @two(
-// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<64x64xbf16, #[[BF16]]> {bufferization.writable = false, wna16.prepared = "weight"}, %[[B:[a-z0-9]+]]: tensor<64x64xf32, #wna16.dense> {bufferization.writable = false, wna16.prepared = "weight_1"})
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<64x64xbf16, #[[BF16]]> {bufferization.writable = false, wna16.encoding = "{{.*}}", wna16.prepared = "weight"}, %[[B:[a-z0-9]+]]: tensor<64x64xf32, #wna16.dense> {bufferization.writable = false, wna16.encoding = "{{.*}}", wna16.prepared = "weight_1"})
 // CHECK: weight(%[[A]] :
 // CHECK: weight(%[[B]] :
 func.func @two(%x: !x, %i: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
@@ -91,13 +96,13 @@ func.func @two(%x: !x, %i: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf
 }
 
 // Constants go where they are needed.
-// CHECK-LABEL: func.func @constants_prepare()
+// CHECK-LABEL: func.func @constants_prepare_weight()
 // CHECK-SAME: -> (tensor<64x64xbf16, #[[BF16]]> {wna16.prepared = "weight"})
 // CHECK-DAG: %[[Q:.*]] = arith.constant dense_resource<codes>
 // CHECK-DAG: %[[S:.*]] = arith.constant dense_resource<scales>
 // CHECK: wna16.assemble codes = %[[Q]], scales = %[[S]]
 // CHECK-LABEL: func.func @constants(
-// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<64x64xbf16, #[[BF16]]> {bufferization.writable = false, wna16.prepared = "weight"})
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<64x64xbf16, #[[BF16]]> {bufferization.writable = false, wna16.encoding = "{{.*}}", wna16.prepared = "weight"})
 // CHECK-NEXT: wna16.linear {{.*}} weight(%[[W]] :
 func.func @constants(%x: !x, %i: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %q = arith.constant dense_resource<codes> : tensor<8x64xi32>
@@ -112,7 +117,7 @@ ml_program.global private @scales(#ml_program.extern<tensor<2x64xf16>>) : tensor
 
 // A global with an external value is a parameter with the symbol's name.
 // CHECK-NOT: ml_program
-// CHECK-LABEL: func.func @globals_prepare(
+// CHECK-LABEL: func.func @globals_prepare_weight(
 // CHECK-SAME: %[[Q:.*]]: tensor<8x64xi32> {bufferization.writable = false, wna16.parameter = {pattern = "codes"}}, %[[S:.*]]: tensor<2x64xf16> {bufferization.writable = false, wna16.parameter = {pattern = "scales"}})
 // CHECK: wna16.assemble codes = %[[Q]], scales = %[[S]]
 // CHECK-LABEL: func.func @globals(

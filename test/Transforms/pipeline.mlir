@@ -22,7 +22,7 @@
 
 // Neither function allocates or copies; weights have identity layout and the
 // number of tokens is dynamic.
-// PLAN-LABEL: func.func @prepare(
+// PLAN-LABEL: func.func @prepare_w13(
 // PLAN-NOT: strided<
 // PLAN-NOT: memref.alloc
 // PLAN-NOT: memref.copy
@@ -38,13 +38,13 @@
 // PLAN-SAME: attributes {wna16.extents = {{\[\[}}0, 0]]}
 // PLAN-LABEL: func.func @forward(
 // PLAN-SAME: %[[X:[a-z0-9]+]]: memref<?x64xbf16> {wna16.name = "x"},
-// CPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x2x2x640xi8> {wna16.prepared = "w13.codes"}
-// CUDA-SAME: %[[W13:[a-z0-9]+]]: memref<4x4x256xi32> {wna16.prepared = "w13.codes"}
-// HUMMING-SAME: %[[W13:[a-z0-9]+]]: memref<4x8x512xi32> {wna16.prepared = "w13.codes"}
-// XPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x64x32xi8> {wna16.prepared = "w13.codes"}
-// EMULATION-SAME: %[[W13:[a-z0-9]+]]: memref<4x64x64xf32> {wna16.prepared = "w13.codes"}
+// CPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x2x2x640xi8> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
+// CUDA-SAME: %[[W13:[a-z0-9]+]]: memref<4x4x256xi32> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
+// HUMMING-SAME: %[[W13:[a-z0-9]+]]: memref<4x8x512xi32> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
+// XPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x64x32xi8> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
+// EMULATION-SAME: %[[W13:[a-z0-9]+]]: memref<4x64x64xf32> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
 // PLAN-SAME: %[[OUT:[a-z0-9]+]]: memref<?x64xbf16> {wna16.name = "out", wna16.output}, %{{[a-z0-9]+}}: memref<?xi8>, %{{[a-z0-9]+}}: !llvm.ptr)
-// PLAN-SAME: attributes {wna16.workspace = @workspace_size}
+// PLAN-SAME: attributes {wna16.backends = [{{.*}}], wna16.workspace = @workspace_size}
 // PLAN-NOT: memref.alloc
 // PLAN-NOT: memref.copy
 // CPU: wna16.kernel_plan experts @wna16_cpu_fused_experts
@@ -64,7 +64,7 @@
 // PLAN: return
 
 // LLVM: @wna16_module_description
-// LLVM: llvm.func @prepare(
+// LLVM: llvm.func @prepare_w13(
 // LLVM: llvm.func @forward(
 
 #gptq = #wna16.packed<u4b8, group = 32, layout = gptq>

@@ -321,17 +321,21 @@ wna16::importCheckpoint(MLIRContext *context, const Checkpoint &checkpoint,
     return layers.takeFailure();
   context->loadDialect<WNA16Dialect, arith::ArithDialect, func::FuncDialect,
                        linalg::LinalgDialect, tensor::TensorDialect>();
+  Result<std::string> source = checkpoint.identity();
+  if (!source)
+    return source.takeFailure();
   Builder builder(context);
   Location loc =
       NameLoc::get(builder.getStringAttr(checkpoint.modelType() + " model"));
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   (*module)->setAttr(
-      "wna16.checkpoint",
+      kCheckpointAttrName,
       builder.getDictionaryAttr(
           {builder.getNamedAttr("model",
                                 builder.getStringAttr(checkpoint.modelType())),
            builder.getNamedAttr("method",
-                                builder.getStringAttr(checkpoint.method()))}));
+                                builder.getStringAttr(checkpoint.method())),
+           builder.getNamedAttr("source", builder.getStringAttr(*source))}));
   ScalarType dtype = options.dtype.value_or(checkpoint.dtype());
   for (const MoELayer *layer : *layers)
     LayerImporter(*layer, dtype, options, *module)

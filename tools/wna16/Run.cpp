@@ -296,8 +296,8 @@ Result<Module> buildModule(const Arguments &arguments,
   LoadOptions loading;
   loading.poison = arguments.has("--poison");
   loading.progress = [&](int64_t done, int64_t total) {
-    progress.show("prepared layer " + llvm::Twine(done) + " of " +
-                  llvm::Twine(total));
+    progress.show("prepared " + llvm::Twine(done >> 20) + " of " +
+                  llvm::Twine(total >> 20) + " MiB");
   };
   return Module::load(*lookup, checkpoint, loading);
 }

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sha256.h"
+#include "Checkpoint/Sha256.h"
 #include "TestUtils.h"
 
 #include <nlohmann/json.hpp>

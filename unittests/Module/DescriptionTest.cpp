@@ -23,22 +23,36 @@ std::string withArgument(const std::string &argument) {
 }
 
 TEST(DescriptionTest, ReadsRolesTypesAndShapes) {
-  auto functions = parseDescription(R"({"abi": 1, "functions": [
-    {"name": "forward", "workspace": "workspace_size", "arguments": [
+  auto module = parseDescription(R"({"abi": 1, "target": "cpu", "source": "f00",
+    "rank": 1, "size": 2, "functions": [
+    {"name": "prepare_w", "prepares": "forward", "experts": 2,
+     "arguments": []},
+    {"name": "forward", "backend": "marlin", "workspace": "workspace_size", "arguments": [
       {"role": "input", "name": "x", "type": "bf16", "shape": [-1, 8]},
-      {"role": "prepared", "name": "w", "type": "u8", "shape": [2, 3]},
+      {"role": "prepared", "name": "w", "type": "u8", "shape": [2, 3],
+       "encoding": "tensor<2x3xf32>"},
       {"role": "parameter", "pattern": "a.{b,c}", "concat": 1, "type": "i32",
        "shape": [4]},
       {"role": "output", "name": "out", "type": "f32", "shape": []}]}]})");
-  ASSERT_TRUE(functions) << functions.message();
-  ASSERT_EQ(functions->size(), 1u);
-  const ModuleFunction &forward = (*functions)[0];
+  ASSERT_TRUE(module) << module.message();
+  EXPECT_EQ(module->target, "cpu");
+  EXPECT_EQ(module->source, "f00");
+  EXPECT_EQ(module->rank, 1);
+  EXPECT_EQ(module->size, 2);
+  ASSERT_EQ(module->functions.size(), 2u);
+  EXPECT_EQ(module->functions[0].prepares, "forward");
+  EXPECT_EQ(module->functions[0].experts, 2);
+  const ModuleFunction &forward = module->functions[1];
+  EXPECT_EQ(forward.prepares, "");
+  EXPECT_EQ(forward.experts, 0);
+  EXPECT_EQ(forward.backend, "marlin");
   EXPECT_EQ(forward.workspace, "workspace_size");
   ASSERT_EQ(forward.arguments.size(), 4u);
   EXPECT_EQ(forward.arguments[0].role, Role::Input);
   EXPECT_EQ(forward.arguments[0].type, ScalarType::BF16);
   EXPECT_EQ(forward.arguments[0].shapeFor(5), (std::vector<int64_t>{5, 8}));
   EXPECT_EQ(forward.arguments[1].role, Role::Prepared);
+  EXPECT_EQ(forward.arguments[1].encoding, "tensor<2x3xf32>");
   EXPECT_EQ(forward.arguments[2].pattern, "a.{b,c}");
   EXPECT_EQ(forward.arguments[2].concat, 1);
   EXPECT_EQ(forward.arguments[3].role, Role::Output);
@@ -77,6 +91,20 @@ TEST(DescriptionTest, RefusesWhatIsMalformed) {
                         "shape": [4611686018427387904, 2]})"),
        "does not fit 63 bits"},
       {std::string(100000, '['), "nested deeper than 16"},
+      {R"({"abi": 1, "target": 3, "functions": []})",
+       "expected \"target\" to be a string"},
+      {R"({"abi": 1, "rank": 2, "size": 2, "functions": []})",
+       "expected a rank below 2, got 2"},
+      {R"({"abi": 1, "functions": [{"name": "f", "experts": 0,
+           "arguments": []}]})",
+       "\"experts\" to be an integer of 1 or more"},
+      {R"({"abi": 1, "functions": [{"name": "p", "prepares": "f",
+           "arguments": []}]})",
+       "function p: expected \"prepares\" to name a function that runs on "
+       "tokens, got f"},
+      {R"({"abi": 1, "functions": [{"name": "p", "prepares": "p",
+           "arguments": []}]})",
+       "that runs on tokens, got p"},
   };
   for (const auto &[text, message] : cases) {
     auto functions = parseDescription(text);

@@ -1,4 +1,4 @@
-//===- Sha256.h - A digest for reference data -------------------*- C++ -*-===//
+//===- Sha256.h - SHA-256 --------------------------------------*- C++ -*-===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WNA16_UNITTESTS_SUPPORT_SHA256_H
-#define WNA16_UNITTESTS_SUPPORT_SHA256_H
+#ifndef WNA16_CHECKPOINT_SHA256_H
+#define WNA16_CHECKPOINT_SHA256_H
 
 #include <cstdint>
 #include <string>
 
-namespace wna16::test {
+namespace wna16 {
 
 /// SHA-256 of a buffer, as lower-case hexadecimal.
 std::string sha256(const void *data, int64_t bytes);
 
-} // namespace wna16::test
+} // namespace wna16
 
-#endif // WNA16_UNITTESTS_SUPPORT_SHA256_H
+#endif // WNA16_CHECKPOINT_SHA256_H

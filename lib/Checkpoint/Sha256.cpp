@@ -1,4 +1,4 @@
-//===- Sha256.cpp - A digest for reference data -----------------*- C++ -*-===//
+//===- Sha256.cpp - SHA-256 -----------------------------------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sha256.h"
+#include "Checkpoint/Sha256.h"
 
 #include <array>
 #include <cmath>
 #include <cstring>
 
-namespace wna16::test {
+namespace wna16 {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::string sha256(const void *data, int64_t bytes) {
   return text;
 }
 
-} // namespace wna16::test
+} // namespace wna16

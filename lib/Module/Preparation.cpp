@@ -1,0 +1,408 @@
+//===- Preparation.cpp - Weights, expert by expert ------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Preparation.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <new>
+
+using namespace wna16;
+
+using Role = ModuleArgument::Role;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr std::string_view kExpert = "{expert}";
+
+int64_t alignUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool isPerExpert(const ModuleArgument &argument) {
+  return argument.pattern.find(kExpert) != std::string::npos;
+}
+
+/// Integers are signless in a module.
+bool isSameStorage(ScalarType a, ScalarType b) {
+  auto isInteger = [](ScalarType type) { return type >= ScalarType::I8; };
+  return a == b || (isInteger(a) && isInteger(b) && sizeOf(a) == sizeOf(b));
+}
+
+/// The file tensors that make up a parameter, of one expert where a step takes
+/// one of several.
+TensorPattern patternOf(const ModuleArgument &argument, int64_t experts,
+                        int64_t expert) {
+  TensorPattern pattern;
+  pattern.pattern = argument.pattern;
+  pattern.concat = argument.concat;
+  pattern.shape = argument.shape;
+  pattern.type = argument.type;
+  size_t at = argument.pattern.find(kExpert);
+  if (at != std::string::npos && experts > 1)
+    pattern.pattern.replace(at, kExpert.size(), std::to_string(expert));
+  else if (at != std::string::npos)
+    pattern.experts = argument.shape.empty() ? 0 : argument.shape[0];
+  return pattern;
+}
+
+/// The views of a pattern's tensors, whose types must be those the module was
+/// compiled for; sets the pattern's type to theirs.
+Result<std::vector<const TensorView *>> findViews(const Checkpoint &checkpoint,
+                                                  TensorPattern &pattern) {
+  std::vector<const TensorView *> views;
+  for (const std::string &name : pattern.names()) {
+    const TensorView *view = checkpoint.tensors().find(name);
+    if (!view)
+      return fail("tensor " + name + ": the checkpoint " +
+                  checkpoint.directory() + " has none of this name");
+    if (!isSameStorage(view->type, pattern.type))
+      return fail("tensor " + name + ": the module was compiled for " +
+                  std::string(wna16::name(pattern.type)) + ", the checkpoint " +
+                  "has " + std::string(wna16::name(view->type)) +
+                  "; compile it for this checkpoint");
+    pattern.type = view->type;
+    views.push_back(view);
+  }
+  return views;
+}
+
+/// The address of one step's tensor in a file that holds nothing else there.
+const uint8_t *addressOf(const TensorView &view, const ModuleArgument &argument,
+                         int64_t bytes, int64_t expert) {
+  return view.data + (isPerExpert(argument) ? 0 : expert * bytes);
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Planning
+//===----------------------------------------------------------------------===//
+
+class Preparation::Planner {
+public:
+  Planner(const ModuleDescription &description, const ModuleWeights &weights,
+          const SymbolLookup &lookup, const Checkpoint &checkpoint)
+      : description(description), weights(weights), lookup(lookup),
+        checkpoint(checkpoint), provided(weights.list.size()) {}
+
+  Result<Preparation> run() {
+    result.checkpoint = &checkpoint;
+    for (const ModuleFunction &function : description.functions)
+      if (!function.prepares.empty())
+        if (Failure failure = addCalls(function))
+          return failure;
+    for (const auto &[function, used] : weights.uses)
+      for (size_t index : used)
+        if (Failure failure = addCopy(function, index))
+          return failure;
+    return std::move(result);
+  }
+
+private:
+  Failure addCalls(const ModuleFunction &function) {
+    Task task;
+    task.name = function.name;
+    task.entry = reinterpret_cast<EntryFn>(lookup(function.name));
+    if (!task.entry)
+      return fail("module: no symbol " + function.name);
+    task.experts = std::max<int64_t>(function.experts, 1);
+    for (const ModuleArgument &argument : function.arguments) {
+      Binding binding;
+      binding.argument = argument;
+      std::optional<int64_t> bytes = bytesOf(argument.type, argument.shape);
+      if (!isWeight(argument) || !bytes)
+        return fail("function " + function.name +
+                    ": expected static parameters and prepared weights only, "
+                    "got " +
+                    labelOf(argument));
+      binding.bytes = *bytes;
+      Failure failure = argument.role == Role::Parameter
+                            ? bindSource(task, binding)
+                            : bindWeight(function, task, binding);
+      if (failure)
+        return failure;
+      task.bindings.push_back(std::move(binding));
+    }
+    Result<int64_t> workspace = wna16::workspaceSize(lookup, function, 0);
+    if (!workspace)
+      return workspace.takeFailure();
+    task.workspace = *workspace;
+    add(std::move(task));
+    return ok();
+  }
+
+  /// A weight that is a parameter as it lies, stacked and joined.
+  Failure addCopy(const std::string &function, size_t index) {
+    const ModuleWeight &weight = weights.list[index];
+    if (weight.argument.role != Role::Parameter)
+      return provided[index]
+                 ? ok()
+                 : fail("function " + function + ": nothing prepares " +
+                        weight.argument.name + " (" + shown(weight.argument) +
+                        ")");
+    Task task;
+    task.name = weight.name;
+    Binding binding;
+    binding.argument = weight.argument;
+    binding.weight = static_cast<int64_t>(index);
+    if (isPerExpert(weight.argument) && !weight.argument.shape.empty() &&
+        weight.argument.shape[0] > 1) {
+      task.experts = weight.argument.shape[0];
+      binding.argument.shape[0] = 1;
+    }
+    binding.bytes = weight.bytes / task.experts;
+    task.written = binding.bytes;
+    if (Failure failure = checkSource(task, binding))
+      return failure;
+    task.bindings.push_back(std::move(binding));
+    add(std::move(task));
+    return ok();
+  }
+
+  /// Finds the weight that a function writes one expert of, or all.
+  Failure bindWeight(const ModuleFunction &function, Task &task,
+                     Binding &binding) {
+    const ModuleArgument &argument = binding.argument;
+    std::vector<int64_t> whole = argument.shape;
+    if (task.experts > 1 && !whole.empty() && whole[0] == 1)
+      whole[0] = task.experts;
+    for (size_t index : weights.uses.at(function.prepares)) {
+      const ModuleArgument &weight = weights.list[index].argument;
+      if (weight.role != Role::Prepared || weight.name != argument.name ||
+          weight.type != argument.type || weight.shape != whole ||
+          binding.bytes * task.experts != weights.list[index].bytes ||
+          provided[index])
+        continue;
+      provided[index] = true;
+      binding.weight = static_cast<int64_t>(index);
+      task.written += binding.bytes;
+      return ok();
+    }
+    return fail("function " + function.name + ": " + function.prepares +
+                " takes no " + argument.name + " (" + shown(argument) +
+                (task.experts > 1
+                     ? " for each of " + std::to_string(task.experts)
+                     : std::string()) +
+                ") that something else does not prepare");
+  }
+
+  Failure bindSource(Task &task, Binding &binding) {
+    if (Failure failure = checkSource(task, binding))
+      return failure;
+    if (binding.staged)
+      task.staged += alignUp(binding.bytes);
+    return ok();
+  }
+
+  /// Checks the tensors of all steps, and whether each lies in one piece that
+  /// is aligned for its elements.
+  Failure checkSource(const Task &task, Binding &binding) {
+    const ModuleArgument &argument = binding.argument;
+    int64_t files = isPerExpert(argument) ? task.experts : 1;
+    for (int64_t expert = 0; expert < files; ++expert) {
+      TensorPattern pattern = patternOf(argument, task.experts, expert);
+      Result<std::vector<const TensorView *>> views =
+          findViews(checkpoint, pattern);
+      if (!views)
+        return views.takeFailure();
+      int64_t bytes = 0;
+      for (const TensorView *view : *views)
+        bytes += view->bytes; // of mapped files: no overflow
+      int64_t expected = binding.bytes * (task.experts / files);
+      if (bytes != expected)
+        return fail("tensor " + pattern.pattern + ": the module was compiled " +
+                    "for " + std::to_string(expected) +
+                    " bytes, the checkpoint has " + std::to_string(bytes));
+      binding.staged |= views->size() != 1 ||
+                        reinterpret_cast<uintptr_t>(views->front()->data) %
+                            static_cast<uintptr_t>(sizeOf(argument.type));
+    }
+    return ok();
+  }
+
+  void add(Task task) {
+    task.firstStep = result.count;
+    result.count += task.experts;
+    result.tasks.push_back(std::move(task));
+  }
+
+  const ModuleDescription &description;
+  const ModuleWeights &weights;
+  const SymbolLookup &lookup;
+  const Checkpoint &checkpoint;
+  std::vector<bool> provided;
+  Preparation result;
+};
+
+Result<Preparation> Preparation::plan(const ModuleDescription &description,
+                                      const ModuleWeights &weights,
+                                      const SymbolLookup &lookup,
+                                      const Checkpoint &checkpoint) {
+  return Planner(description, weights, lookup, checkpoint).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+/// Takes steps one after the other, with memory of its own.
+class Preparation::Worker {
+public:
+  Worker(const Preparation &preparation, const ModuleWeights &weights,
+         bool poison)
+      : preparation(preparation), weights(weights), poison(poison) {}
+
+  /// Room for the largest step.
+  Failure allocate() {
+    int64_t bytes = 0;
+    for (const Task &task : preparation.tasks)
+      bytes = std::max(bytes, task.staged + task.workspace);
+    Result<AlignedBuffer> buffer = AlignedBuffer::allocate(bytes);
+    if (!buffer)
+      return fail("room for one expert: " + buffer.message());
+    scratch = std::move(*buffer);
+    return ok();
+  }
+
+  Failure take(const Task &task, int64_t expert) {
+    try {
+      return task.entry ? call(task, expert) : copy(task, expert);
+    } catch (const std::bad_alloc &) {
+      return fail(task.name + ": out of memory");
+    }
+  }
+
+private:
+  uint8_t *target(const Binding &binding, int64_t expert) const {
+    return weights.list[static_cast<size_t>(binding.weight)].data +
+           expert * binding.bytes;
+  }
+
+  Failure copy(const Task &task, int64_t expert) {
+    const Binding &binding = task.bindings.front();
+    return read(task, binding, expert, target(binding, expert));
+  }
+
+  Failure read(const Task &task, const Binding &binding, int64_t expert,
+               uint8_t *out) {
+    TensorPattern pattern = patternOf(binding.argument, task.experts, expert);
+    Result<std::vector<const TensorView *>> views =
+        findViews(*preparation.checkpoint, pattern);
+    return views ? preparation.checkpoint->read(pattern, out)
+                 : views.takeFailure();
+  }
+
+  /// Where a parameter lies: in the file, or in the scratch after it was put
+  /// together there.
+  Result<const uint8_t *> source(const Task &task, const Binding &binding,
+                                 int64_t expert, int64_t &used) {
+    if (binding.staged) {
+      uint8_t *out = scratch.data() + used;
+      used += alignUp(binding.bytes);
+      if (Failure failure = read(task, binding, expert, out))
+        return failure;
+      return static_cast<const uint8_t *>(out);
+    }
+    TensorPattern pattern = patternOf(binding.argument, task.experts, expert);
+    Result<std::vector<const TensorView *>> views =
+        findViews(*preparation.checkpoint, pattern);
+    if (!views)
+      return views.takeFailure();
+    return addressOf(*views->front(), binding.argument, binding.bytes, expert);
+  }
+
+  Failure call(const Task &task, int64_t expert) {
+    if (poison)
+      scratch.fill(kPoison);
+    std::vector<std::vector<int64_t>> shapes;
+    shapes.reserve(task.bindings.size()); // tensors point into it
+    std::vector<wna16_tensor> tensors;
+    int64_t used = 0;
+    for (const Binding &binding : task.bindings) {
+      uint8_t *data = nullptr;
+      if (binding.weight >= 0) {
+        data = target(binding, expert);
+      } else {
+        Result<const uint8_t *> found = source(task, binding, expert, used);
+        if (!found)
+          return found.takeFailure();
+        data = const_cast<uint8_t *>(*found); // functions only read them
+      }
+      shapes.push_back(binding.argument.shape);
+      tensors.push_back(makeTensor(data, binding.argument.type, shapes.back()));
+    }
+    if (task.entry(tensors.data(), static_cast<int64_t>(tensors.size()),
+                   scratch.data() + used, scratch.size() - used,
+                   nullptr) == WNA16_OK)
+      return ok();
+    std::string which =
+        task.experts > 1 ? ", expert " + std::to_string(expert) : "";
+    return fail(task.name + which + ": " + wna16_status_message());
+  }
+
+  const Preparation &preparation;
+  const ModuleWeights &weights;
+  bool poison;
+  AlignedBuffer scratch;
+};
+
+const Preparation::Task &Preparation::taskOf(int64_t step) const {
+  auto after = std::upper_bound(
+      tasks.begin(), tasks.end(), step,
+      [](int64_t value, const Task &task) { return value < task.firstStep; });
+  return *std::prev(after);
+}
+
+Failure Preparation::run(const ModuleWeights &weights,
+                         const LoadOptions &options,
+                         StepJournal &journal) const {
+  int64_t total = 0, done = 0;
+  std::vector<int64_t> todo;
+  for (const Task &task : tasks)
+    for (int64_t expert = 0; expert < task.experts; ++expert) {
+      total += task.written;
+      if (journal.isDone(task.firstStep + expert))
+        done += task.written;
+      else
+        todo.push_back(task.firstStep + expert);
+    }
+  int64_t steps = static_cast<int64_t>(todo.size());
+  int64_t jobs = options.jobs > 0 ? options.jobs : wna16_get_num_threads();
+  jobs = std::max<int64_t>(std::min(jobs, steps), 1);
+  Failure first;
+  // Within the region a kernel's own threads are this one alone; when there is
+  // but one job they are all.
+#pragma omp parallel num_threads(static_cast<int>(jobs))
+  {
+    Worker worker(*this, weights, options.poison);
+    Failure failure = worker.allocate();
+#pragma omp for schedule(dynamic) nowait
+    for (int64_t i = 0; i < steps; ++i) {
+      int64_t step = todo[static_cast<size_t>(i)];
+      const Task &task = taskOf(step);
+      if (failure)
+        continue; // and so uses up the steps that are left
+      failure = worker.take(task, step - task.firstStep);
+      if (!failure)
+        failure = journal.markDone(step, task.written);
+#pragma omp critical(wna16_preparation)
+      {
+        done += task.written;
+        if (!failure && options.progress)
+          options.progress(done, total);
+      }
+    }
+#pragma omp critical(wna16_preparation)
+    if (failure && !first)
+      first = failure;
+  }
+  return first;
+}
