@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backend/Backend.h"
+#include "Dialect/WNA16/IR/KernelPlan.h"
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Transforms/Disassembly.h"
 #include "Transforms/Passes.h"
@@ -28,8 +29,8 @@ namespace {
 /// Collects the operands of one kernel call under their roles.
 class KernelCall {
 public:
-  KernelCall(ConversionPatternRewriter &rewriter, Location loc)
-      : rewriter(rewriter), loc(loc) {}
+  KernelCall(ConversionPatternRewriter &rewriter, Location loc, StringRef kind)
+      : rewriter(rewriter), loc(loc), kind(*findPlanKind(kind)) {}
 
   void input(StringRef role, Value value) {
     if (!value)
@@ -43,8 +44,11 @@ public:
       input(role, values.front());
   }
 
-  /// The parts of an encoded operand as "role.codes" and so on.
+  /// The parts of an encoded operand, as "role.codes" and so on where the kind
+  /// has these roles.
   void weight(StringRef role, Type type, ValueRange parts) {
+    if (!hasParts(role))
+      return input(role, parts);
     for (auto [part, value] :
          llvm::zip(getPartNames(cast<RankedTensorType>(type)), parts))
       input((role + "." + part).str(), value);
@@ -55,13 +59,14 @@ public:
     outputRoles.push_back(rewriter.getStringAttr(role));
   }
 
-  /// New tensors for the parts of an encoded result.
+  /// New tensors for the parts of a weight, or for a bias.
   void weightOutput(StringRef role, RankedTensorType type) {
+    if (!isWeight(type))
+      return output(role, empty(type));
     for (auto [part, storage] :
          llvm::zip(getPartNames(type), getStorageTypes(type)))
-      output(isWeight(type) ? (role + "." + part).str() : role.str(),
-             tensor::EmptyOp::create(rewriter, loc, storage.getShape(),
-                                     storage.getElementType()));
+      output(hasParts(role) ? (role + "." + part).str() : role.str(),
+             empty(storage));
   }
 
   void field(StringRef name, Attribute value) { fields.set(name, value); }
@@ -82,10 +87,10 @@ public:
   }
 
   /// The results of the call.
-  ValueRange emit(StringRef kind, StringRef symbol) {
+  ValueRange emit(StringRef symbol) {
     auto plan = KernelPlanOp::create(
         rewriter, loc, PlanType::get(rewriter.getContext()),
-        rewriter.getStringAttr(kind),
+        rewriter.getStringAttr(kind.name),
         FlatSymbolRefAttr::get(rewriter.getContext(), symbol),
         fields.getDictionary(rewriter.getContext()));
     SmallVector<Attribute> roles(inputRoles);
@@ -97,8 +102,18 @@ public:
   }
 
 private:
+  bool hasParts(StringRef role) const {
+    return llvm::is_contained(kind.roles, (role + "*").str());
+  }
+
+  Value empty(RankedTensorType type) {
+    return tensor::EmptyOp::create(rewriter, loc, type.getShape(),
+                                   type.getElementType());
+  }
+
   ConversionPatternRewriter &rewriter;
   Location loc;
+  const PlanKind &kind;
   SmallVector<Value> inputs, outputs;
   SmallVector<Attribute> inputRoles, outputRoles;
   NamedAttrList fields;
@@ -117,89 +132,32 @@ struct KernelPattern : OpConversionPattern<OpT> {
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// pad, regroup, repack, recode, sort_groups and convert: one kernel.
+/// What makes one weight or bias of another is one call; which, `kind` says.
 template <typename OpT>
 struct LowerStep : KernelPattern<OpT> {
-  using KernelPattern<OpT>::KernelPattern;
+  LowerStep(const TypeConverter &converter, MLIRContext *context,
+            TargetAttr target, StringRef kind)
+      : KernelPattern<OpT>(converter, context, target), kind(kind) {}
   using typename KernelPattern<OpT>::OneToNOpAdaptor;
 
   LogicalResult
   matchAndRewrite(OpT op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
+    KernelCall call(rewriter, op.getLoc(), kind);
     RankedTensorType source = op.getSource().getType(),
                      result = op.getResult().getType();
     call.weight("source", source, adaptor.getSource());
     call.weightOutput("target", result);
     call.field("source", source);
     call.field("target", result);
+    if constexpr (std::is_same_v<OpT, DequantizeOp>)
+      call.flag("scale_first", op.getScaleFirst());
     rewriter.replaceOpWithMultiple(
-        op, {call.emit("convert", runtimeSymbol(this->target, "convert"))});
+        op, {call.emit(runtimeSymbol(this->target, kind))});
     return success();
   }
-};
 
-struct LowerDequantize : KernelPattern<DequantizeOp> {
-  using KernelPattern::KernelPattern;
-
-  LogicalResult
-  matchAndRewrite(DequantizeOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
-    RankedTensorType source = op.getSource().getType(),
-                     result = op.getResult().getType();
-    call.weight("source", source, adaptor.getSource());
-    RankedTensorType storage = getStorageTypes(result).front();
-    call.output("target", tensor::EmptyOp::create(rewriter, op.getLoc(),
-                                                  storage.getShape(),
-                                                  storage.getElementType()));
-    call.field("source", source);
-    call.field("target", result);
-    call.flag("scale_first", op.getScaleFirst());
-    rewriter.replaceOpWithMultiple(
-        op, {call.emit("dequantize", runtimeSymbol(target, "dequantize"))});
-    return success();
-  }
-};
-
-struct LowerQuantize : KernelPattern<QuantizeOp> {
-  using KernelPattern::KernelPattern;
-
-  LogicalResult
-  matchAndRewrite(QuantizeOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
-    RankedTensorType source = op.getSource().getType(),
-                     result = op.getResult().getType();
-    call.input("source", adaptor.getSource());
-    call.weightOutput("target", result);
-    call.field("source", source);
-    call.field("target", result);
-    rewriter.replaceOpWithMultiple(
-        op, {call.emit("quantize", runtimeSymbol(target, "quantize"))});
-    return success();
-  }
-};
-
-struct LowerConvertBias : KernelPattern<ConvertBiasOp> {
-  using KernelPattern::KernelPattern;
-
-  LogicalResult
-  matchAndRewrite(ConvertBiasOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
-    RankedTensorType source = op.getSource().getType(),
-                     result = op.getResult().getType();
-    call.input("source", adaptor.getSource());
-    call.output("target", tensor::EmptyOp::create(rewriter, op.getLoc(),
-                                                  result.getShape(),
-                                                  result.getElementType()));
-    call.field("source", source);
-    call.field("target", result);
-    rewriter.replaceOpWithMultiple(
-        op, {call.emit("convert_bias", runtimeSymbol(target, "convert_bias"))});
-    return success();
-  }
+  StringRef kind;
 };
 
 //===----------------------------------------------------------------------===//
@@ -212,15 +170,14 @@ struct LowerLinear : KernelPattern<LinearOp> {
   LogicalResult
   matchAndRewrite(LinearOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
+    KernelCall call(rewriter, op.getLoc(), "linear");
     call.input("x", adaptor.getX());
     call.weight("weight", op.getWeight().getType(), adaptor.getWeight());
     call.input("bias", adaptor.getBias());
     call.output("y", adaptor.getInit().front());
     call.field("weight", op.getWeight().getType());
     call.flag("batch_invariant", op.getBatchInvariant());
-    rewriter.replaceOp(op,
-                       call.emit("linear", runtimeSymbol(target, "linear")));
+    rewriter.replaceOp(op, call.emit(runtimeSymbol(target, "linear")));
     return success();
   }
 };
@@ -231,7 +188,7 @@ struct LowerRoute : KernelPattern<RouteOp> {
   LogicalResult
   matchAndRewrite(RouteOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc());
+    KernelCall call(rewriter, op.getLoc(), "route");
     call.input("logits", adaptor.getLogits());
     call.input("correction", adaptor.getCorrection());
     call.output("weights", adaptor.getWeightsInit().front());
@@ -244,7 +201,7 @@ struct LowerRoute : KernelPattern<RouteOp> {
     call.field("top_groups", op.getTopGroups());
     call.flag("softmax_after_topk", op.getSoftmaxAfterTopk());
     call.number("scaling", op.getScalingAttr());
-    rewriter.replaceOp(op, call.emit("route", runtimeSymbol(target, "route")));
+    rewriter.replaceOp(op, call.emit(runtimeSymbol(target, "route")));
     return success();
   }
 };
@@ -264,10 +221,10 @@ struct LowerFusedExperts : KernelPattern<FusedExpertsOp> {
     if (backend->kernel().empty())
       return op.emitOpError() << "expected wna16-emulate before: backend "
                               << backend->name() << " has no runtime kernel";
-    KernelCall call(rewriter, op.getLoc());
+    KernelCall call(rewriter, op.getLoc(), "experts");
     addOperands(call, op, adaptor);
     addFields(call, op);
-    rewriter.replaceOp(op, call.emit("experts", backend->kernel()));
+    rewriter.replaceOp(op, call.emit(backend->kernel()));
     return success();
   }
 
@@ -330,9 +287,15 @@ struct Disassemble : wna16::impl::DisassembleBase<Disassemble> {
     populateDisassemblyPatterns(converter, patterns, target);
     patterns.add<LowerStep<PadOp>, LowerStep<RegroupOp>, LowerStep<RepackOp>,
                  LowerStep<RecodeOp>, LowerStep<SortGroupsOp>,
-                 LowerStep<ConvertOp>, LowerDequantize, LowerQuantize,
-                 LowerConvertBias, LowerLinear, LowerRoute, LowerFusedExperts>(
-        converter, context, machine);
+                 LowerStep<ConvertOp>>(converter, context, machine, "convert");
+    patterns.add<LowerStep<DequantizeOp>>(converter, context, machine,
+                                          "dequantize");
+    patterns.add<LowerStep<QuantizeOp>>(converter, context, machine,
+                                        "quantize");
+    patterns.add<LowerStep<ConvertBiasOp>>(converter, context, machine,
+                                           "convert_bias");
+    patterns.add<LowerLinear, LowerRoute, LowerFusedExperts>(converter, context,
+                                                             machine);
     target.addIllegalDialect<WNA16Dialect>();
     target.addLegalOp<KernelPlanOp, KernelRunOp, ParameterOp>();
     if (failed(applyPartialConversion(getOperation(), target,
