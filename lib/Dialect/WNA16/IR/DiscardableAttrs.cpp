@@ -30,10 +30,6 @@ static bool isTarget(Attribute attr) { return isa<TargetAttr>(attr); }
 
 static bool isSymbol(Attribute attr) { return isa<FlatSymbolRefAttr>(attr); }
 
-static bool isTextOrFlag(Attribute attr) {
-  return isText(attr) || isFlag(attr);
-}
-
 static bool isIntegerFrom(Attribute attr, int64_t least) {
   auto number = dyn_cast_or_null<IntegerAttr>(attr);
   return number && number.getValue().isSignedIntN(64) &&
@@ -98,7 +94,7 @@ static constexpr KnownAttr kKnown[] = {
     {kPreparedForAttrName, OnModule, isTarget, kTarget},
     {kCheckpointAttrName, OnModule, isTextDictionary,
      "a dictionary of strings"},
-    {kPrepareAttrName, OnFunction, isTextOrFlag, kText},
+    {kPrepareAttrName, OnFunction, isText, kText},
     {kExpertsAttrName, OnFunction, isCount, "a positive integer"},
     {kBackendsAttrName, OnFunction, isTextList, "an array of strings"},
     {kWorkspaceAttrName, OnFunction, isSymbol, "a symbol"},
