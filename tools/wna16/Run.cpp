@@ -260,7 +260,11 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
   if (!threads)
     return threads.takeFailure();
   wna16_set_num_threads(
-      static_cast<int32_t>(std::min<int64_t>(*threads, 4096)));
+      static_cast<int32_t>(std::min<int64_t>(*threads, INT32_MAX)));
+  // The runtime takes as many as it can.
+  if (int32_t most = wna16_get_num_threads(); *threads > most)
+    return fail("--threads: expected at most " + std::to_string(most) +
+                ", got " + std::to_string(*threads));
   if (Failure failure = readFiles(arguments, settings))
     return failure;
   return readTolerances(arguments, settings.tolerances);
