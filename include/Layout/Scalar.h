@@ -39,16 +39,14 @@ inline uint16_t floatToBF16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+/// Without branches, so that loops vectorize.
 inline float f16ToFloat(uint16_t half) {
   uint32_t sign = uint32_t(half & 0x8000) << 16;
-  uint32_t exponent = (half >> 10) & 31, mantissa = half & 1023;
-  if (exponent == 31)
-    return floatOf(sign | 0x7f800000 | mantissa << 13);
-  if (exponent)
-    return floatOf(sign | (exponent + 112) << 23 | mantissa << 13);
-  // Denormals: mantissa * 2^-24, exact in f32.
-  float magnitude = static_cast<float>(mantissa) * 5.9604644775390625e-8f;
-  return floatOf(sign | bitsOf(magnitude));
+  uint32_t magnitude = uint32_t(half & 0x7fff) << 13;
+  // The exponent counts from 15 and not from 127; denormals come out right too.
+  uint32_t value = bitsOf(floatOf(magnitude) * 5.192296858534828e33f);
+  uint32_t special = magnitude >= 0x0f800000 ? 0x7f800000 : 0;
+  return floatOf(sign | value | special);
 }
 
 /// Rounds to nearest even; overflow is infinity, NaN stays NaN.

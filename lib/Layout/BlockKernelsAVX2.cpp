@@ -92,4 +92,4 @@ static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX2 = {
-    {/*laneBits=*/4, /*fused=*/false}, runBlocks, addBlock};
+    {/*laneBits=*/4, /*fused=*/false, /*pairSteps=*/2}, runBlocks, addBlock};

@@ -22,19 +22,19 @@ using LaneBits = std::vector<int>;
 /// Takes a plan's permutation apart into steps.
 class Builder {
 public:
-  Builder(const MovePlan &plan, BlockMachine machine)
-      : plan(plan), machine(machine), firstLane(plan.codeBits == 4 ? 1 : 0),
+  Builder(const MovePlan &plan, BlockMachine machine, bool inspects)
+      : plan(plan), machine(machine), inspects(inspects),
+        firstLane(plan.unitBits == 4 ? 1 : 0),
         firstRegister(firstLane + machine.laneBits), holds(plan.bits()) {
     for (int bit = 0; bit < plan.bits(); ++bit)
       holds[plan.permutation[bit]] = bit;
   }
 
   BlockProgram build() {
-    program.plan = plan;
     placeNibble();
     placeLanes();
     placeOrder();
-    connect();
+    joinSteps();
     listLines();
     return std::move(program);
   }
@@ -43,7 +43,7 @@ private:
   bool isLane(int bit) const { return bit >= firstLane && bit < firstRegister; }
   int registers() const { return 1 << (plan.bits() - firstRegister); }
   int64_t registerBytes() const { return int64_t(1) << machine.laneBits; }
-  int64_t bytes(int64_t codes) const { return codes * plan.codeBits / 8; }
+  int64_t bytes(int64_t codes) const { return codes * plan.unitBits / 8; }
 
   int find(int bit) const {
     return static_cast<int>(std::find(holds.begin(), holds.end(), bit) -
@@ -64,9 +64,7 @@ private:
     if (isLane(find(0)))
       exchange(find(0), registerToSwap());
     int at = find(0);
-    BlockStep step;
-    step.kind = BlockStep::Kind::NibbleExchange;
-    append(std::move(step), at - firstRegister);
+    append(BlockStep::Kind::NibbleExchange, at);
     std::swap(holds[0], holds[at]);
   }
 
@@ -85,11 +83,9 @@ private:
     std::swap(holds[firstRegister - 1], holds[at]);
     LaneBits after(machine.laneBits);
     std::iota(after.begin(), after.end(), 0);
-    BlockStep step;
-    step.kind = BlockStep::Kind::Exchange;
     befores.push_back(before);
     afters.push_back(after);
-    append(std::move(step), at - firstRegister);
+    append(BlockStep::Kind::Exchange, at);
   }
 
   /// Puts lane bits in order, as part of the last exchange if there is one.
@@ -100,11 +96,10 @@ private:
       order[lane] = find(firstLane + lane) - firstLane;
       ordered &= order[lane] == lane;
     }
-    if (program.steps.empty() ||
-        (!ordered && program.steps.back().kind != BlockStep::Kind::Exchange)) {
-      BlockStep step;
-      fillTable(order, step.table[0]);
-      append(std::move(step), -1);
+    if (steps.empty() ||
+        (!ordered && steps.back().kind != BlockStep::Kind::Exchange)) {
+      append(BlockStep::Kind::Shuffle, firstRegister - 1);
+      fillTable(order, steps.back().table[0]);
     } else if (!ordered) {
       afters.back() = order;
     }
@@ -127,7 +122,7 @@ private:
 
   void fillExchanges() {
     size_t next = 0;
-    for (BlockStep &step : program.steps) {
+    for (BlockStep &step : steps) {
       if (step.kind != BlockStep::Kind::Exchange)
         continue;
       const LaneBits &before = befores[next], &after = afters[next];
@@ -149,18 +144,73 @@ private:
     }
   }
 
-  /// Lists the slots of a step: pairs that differ in bit `pairBit`, or all.
-  void append(BlockStep step, int pairBit) {
-    for (int slot = 0; slot < registers(); ++slot) {
-      if (pairBit < 0) {
-        step.in.push_back(slot);
-      } else if (!(slot >> pairBit & 1)) {
-        step.in.push_back(slot);
-        step.in.push_back(slot | 1 << pairBit);
-      }
+  /// A step on pairs that differ in bit `at` of the count; a lane's bit: on
+  /// single registers.
+  void append(BlockStep::Kind kind, int at) {
+    BlockStep step;
+    step.kind = kind;
+    step.pairBit = at - firstRegister;
+    steps.push_back(step);
+  }
+
+  /// Steps on different register bits go into one pass.
+  void joinSteps() {
+    for (const BlockStep &step : steps) {
+      bool again = std::find(pairBits.begin(), pairBits.end(), step.pairBit) !=
+                   pairBits.end();
+      bool full = static_cast<int>(pairBits.size()) == machine.pairSteps;
+      if (program.passes.empty() || (step.pairBit >= 0 && (again || full)))
+        startPass();
+      program.passes.back().steps.push_back(step);
+      if (step.pairBit >= 0)
+        pairBits.push_back(step.pairBit);
     }
-    step.out = step.in;
-    program.steps.push_back(std::move(step));
+    finishPass(/*last=*/true);
+  }
+
+  void startPass() {
+    finishPass(/*last=*/false);
+    pairBits.clear();
+    program.passes.emplace_back();
+  }
+
+  /// Lists where the registers of the current pass come from and go to.
+  void finishPass(bool last) {
+    if (program.passes.empty())
+      return;
+    BlockPass &pass = program.passes.back();
+    bool first = program.passes.size() == 1;
+    pass.pairSteps = static_cast<int>(pairBits.size());
+    pass.readsSource = first && plan.source.runBits >= firstRegister;
+    pass.writesTarget =
+        last && !inspects && plan.target.runBits >= firstRegister;
+    pass.in = list([&](int64_t slot) {
+      return pass.readsSource ? bytes(plan.source.offset(slot << firstRegister))
+                              : slot * registerBytes();
+    });
+    pass.out = list([&](int64_t slot) {
+      if (pass.writesTarget)
+        return bytes(plan.target.offset(targetCount(slot)));
+      return last ? bytes(targetCount(slot)) : slot * registerBytes();
+    });
+    if (first && !pass.readsSource)
+      program.gather = copies(plan.source);
+    if (last && !pass.writesTarget)
+      program.scatter = copies(plan.target);
+  }
+
+  template <typename OffsetOf>
+  BlockPass::Offsets list(OffsetOf offsetOf) const {
+    BlockPass::Offsets offsets;
+    int held = 0;
+    for (size_t i = 0; i < pairBits.size(); ++i) {
+      held |= 1 << pairBits[i];
+      offsets.second[i] = offsetOf(1 << pairBits[i]) - offsetOf(0);
+    }
+    for (int slot = 0; slot < registers(); ++slot)
+      if (!(slot & held))
+        offsets.first.push_back(offsetOf(slot));
+    return offsets;
   }
 
   /// Where the register of a slot ends up in the target's count.
@@ -169,30 +219,6 @@ private:
     for (int at = firstRegister; at < plan.bits(); ++at)
       count |= ((slot >> (at - firstRegister)) & 1) << holds[at];
     return count;
-  }
-
-  /// Turns slots into byte offsets and joins the ends with memory.
-  void connect() {
-    BlockStep &first = program.steps.front(), &last = program.steps.back();
-    first.readsSource = plan.source.runBits >= firstRegister;
-    last.writesTarget = plan.target.runBits >= firstRegister;
-    for (BlockStep &step : program.steps) {
-      for (int64_t &in : step.in)
-        in = step.readsSource ? bytes(plan.source.offset(in << firstRegister))
-                              : in * registerBytes();
-      for (int64_t &out : step.out) {
-        if (&step != &last)
-          out *= registerBytes();
-        else if (step.writesTarget)
-          out = bytes(plan.target.offset(targetCount(out)));
-        else
-          out = bytes(targetCount(out));
-      }
-    }
-    if (!first.readsSource)
-      program.gather = copies(plan.source);
-    if (!last.writesTarget)
-      program.scatter = copies(plan.target);
   }
 
   BlockProgram::Copies copies(const BlockOrder &order) const {
@@ -206,7 +232,7 @@ private:
 
   void listLines() {
     constexpr int64_t kLine = 64;
-    int64_t codes = kLine * 8 / plan.codeBits;
+    int64_t codes = kLine * 8 / plan.unitBits;
     int64_t step = std::min<int64_t>(codes, int64_t(1) << plan.source.runBits);
     for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += step)
       program.lines.push_back(bytes(plan.source.offset(at)));
@@ -214,21 +240,55 @@ private:
 
   const MovePlan &plan;
   BlockMachine machine;
+  bool inspects;
   int firstLane;
   int firstRegister;
   /// For each bit of the registers' count, the bit of the target's that is
   /// there by now.
   std::vector<int> holds;
+  std::vector<BlockStep> steps;
+  std::vector<int> pairBits;             ///< of the pass being joined
   std::vector<LaneBits> befores, afters; ///< of the exchanges
   BlockProgram program;
 };
 
 } // namespace
 
-BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine) {
-  assert(plan.bits() > machine.laneBits + (plan.codeBits == 4 ? 1 : 0) &&
+/// Elements of several bytes as that many units.
+static MovePlan inBytes(const MovePlan &plan) {
+  MovePlan result;
+  result.unitBits = 8;
+  int unit = plan.unitBits / 8, byteBits = unit == 4 ? 2 : unit == 2 ? 1 : 0;
+  for (int bit = 0; bit < byteBits; ++bit)
+    result.permutation.push_back(static_cast<uint8_t>(bit));
+  for (uint8_t bit : plan.permutation)
+    result.permutation.push_back(static_cast<uint8_t>(bit + byteBits));
+  struct {
+    const BlockOrder &from;
+    BlockOrder &to;
+  } const orders[] = {{plan.source, result.source},
+                      {plan.target, result.target}};
+  for (auto [from, to] : orders) {
+    for (int bit = 0; bit < byteBits; ++bit)
+      to.weights.push_back(int64_t(1) << bit);
+    for (int64_t weight : from.weights)
+      to.weights.push_back(weight * unit);
+    to.runBits = from.runBits + byteBits;
+  }
+  result.innerBits = plan.innerBits + byteBits;
+  result.outputBits = plan.outputBits;
+  return result;
+}
+
+BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine,
+                                bool inspects) {
+  assert(((int64_t(1) << plan.bits()) * plan.unitBits / 8) >=
+             int64_t(2) << machine.laneBits &&
          "expected a block of at least two registers");
-  return Builder(plan, machine).build();
+  MovePlan bytes = plan.unitBits > 4 ? inBytes(plan) : plan;
+  BlockProgram program = Builder(bytes, machine, inspects).build();
+  program.plan = plan;
+  return program;
 }
 
 const BlockKernels *wna16::blockKernels(Isa isa) {

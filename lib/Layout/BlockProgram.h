@@ -22,21 +22,35 @@
 
 namespace wna16 {
 
-/// One pass over all registers of a block.
+/// One step, on single registers or on pairs.
 struct BlockStep {
   enum class Kind : uint8_t { Shuffle, Exchange, NibbleExchange };
 
   Kind kind = Kind::Shuffle;
-  /// Whether registers come from the source and go to the target; otherwise
-  /// from and to a scratch buffer.
-  bool readsSource = false;
-  bool writesTarget = false;
+  int pairBit = -1; ///< of the register's number; -1: single registers
   /// Lane indices. Shuffle: table[0]. Exchange, fused: of the two results, in
   /// the concatenation of the two operands; not fused: before the swap, then
   /// after it.
   alignas(64) uint8_t table[2][64] = {};
-  /// Byte offset of each register, the two of an exchange side by side.
-  std::vector<int64_t> in, out;
+};
+
+/// Steps that are done in one go over all registers of a block.
+struct BlockPass {
+  static constexpr size_t kMaxPairSteps = 3;
+
+  std::vector<BlockStep> steps;
+  int pairSteps = 0; ///< steps on pairs: 2^pairSteps registers are held at once
+  /// Whether registers come from the source and go to the target; otherwise
+  /// from and to a scratch buffer.
+  bool readsSource = false;
+  bool writesTarget = false;
+  /// Byte offsets of registers: of the first of those held at once, and what
+  /// is added for the second of the i-th pair step.
+  struct Offsets {
+    std::vector<int64_t> first;
+    int64_t second[kMaxPairSteps] = {};
+  };
+  Offsets in, out;
 };
 
 /// What a set of kernels can do.
@@ -44,6 +58,7 @@ struct BlockMachine {
   int laneBits; ///< log2 of bytes of a register
   /// One instruction picks bytes from two registers.
   bool fused;
+  int pairSteps; ///< at most in a pass, kMaxPairSteps or less
 };
 
 struct BlockProgram {
@@ -55,14 +70,17 @@ struct BlockProgram {
     int64_t size() const { return static_cast<int64_t>(memory.size()); }
   };
 
-  /// Scratch that the steps need: two blocks, as the last step reorders them.
-  static constexpr int64_t kMaxBlockBytes = int64_t(1) << MovePlan::kMaxBits;
+  /// Of scratch there are two blocks, as the last pass reorders registers.
+  static constexpr int64_t kMaxBlockBytes = MovePlan::kMaxBytes;
 
-  static BlockProgram make(const MovePlan &plan, BlockMachine machine);
+  /// With `inspects` a block is whole in the scratch buffer, in the order in
+  /// which the target counts, before it is copied to the target.
+  static BlockProgram make(const MovePlan &plan, BlockMachine machine,
+                           bool inspects = false);
 
   MovePlan plan;
   Copies gather, scatter; ///< empty where runs are long enough
-  std::vector<BlockStep> steps;
+  std::vector<BlockPass> passes;
   /// A byte of each cache line of the source, for prefetching.
   std::vector<int64_t> lines;
 };
@@ -78,6 +96,9 @@ struct BlockList {
   /// Write past the caches: the target is far larger than they are, and not
   /// read again soon.
   bool streams = false;
+  /// Told of each block in the scratch buffer, when the program inspects.
+  void (*inspect)(void *context, int64_t block, const uint8_t *codes) = nullptr;
+  void *context = nullptr;
 };
 
 struct BlockKernels {

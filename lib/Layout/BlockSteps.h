@@ -22,57 +22,132 @@
 namespace {
 
 using wna16::BlockList;
+using wna16::BlockPass;
 using wna16::BlockProgram;
 using wna16::BlockStep;
 
-/// Where a step reads and writes, and how it stores.
+/// Asks for the lines of the next block, a few at a time: all at once would
+/// hold up this block's loads.
+class Prefetcher {
+public:
+  explicit Prefetcher(const BlockProgram &program)
+      : begin(program.lines.data()), end(begin + program.lines.size()),
+        line(end) {
+    size_t goes = 0;
+    for (const BlockPass &pass : program.passes)
+      goes += pass.in.first.size();
+    step = (program.lines.size() + goes - 1) / goes;
+  }
+
+  void start(const uint8_t *block) {
+    next = block;
+    line = begin;
+  }
+  inline void go() {
+    for (size_t i = 0; i < step && line != end; ++i)
+      _mm_prefetch(reinterpret_cast<const char *>(next + *line++), _MM_HINT_T0);
+  }
+
+private:
+  const int64_t *begin, *end, *line;
+  size_t step;
+  const uint8_t *next = nullptr;
+};
+
+/// Where a pass reads and writes.
 struct Ends {
   const uint8_t *in;
   uint8_t *out;
   uint8_t flip;
-  bool streams;
 };
 
-template <bool kStreams>
-void put(uint8_t *at, Vector value) {
-  if constexpr (kStreams)
-    value.stream(at);
-  else
-    value.store(at);
+/// A step on pairs, its tables in registers.
+struct PairStep {
+  Exchange exchange;
+  bool swapsNibbles;
+
+  explicit PairStep(const BlockStep &step)
+      : exchange(step),
+        swapsNibbles(step.kind == BlockStep::Kind::NibbleExchange) {}
+
+  /// Swaps bit `kBit` of the held registers' numbers.
+  template <int kBit, int kHeld>
+  inline void run(Vector (&held)[kHeld]) const {
+    if (swapsNibbles) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kHeld; ++i)
+        if (!(i >> kBit & 1)) {
+          Vector &a = held[i], &b = held[i | 1 << kBit];
+          Vector low = Vector::lowNibbles(a, b);
+          b = Vector::highNibbles(a, b);
+          a = low;
+        }
+      return;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeld; ++i)
+      if (!(i >> kBit & 1))
+        exchange.apply(held[i], held[i | 1 << kBit]);
+  }
+};
+
+/// Offset of register `place` of those held.
+inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
+  return (place & 1 ? offsets.second[0] : 0) +
+         (place & 2 ? offsets.second[1] : 0) +
+         (place & 4 ? offsets.second[2] : 0);
+}
+
+/// A pass of kPairSteps steps on pairs and perhaps a shuffle after them.
+template <int kPairSteps, bool kStreams>
+void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
+  constexpr int kHeld = 1 << kPairSteps;
+  const BlockStep *steps = pass.steps.data(), &final = pass.steps.back();
+  const PairStep first(steps[0]), second(steps[kPairSteps > 1 ? 1 : 0]),
+      third(steps[kPairSteps > 2 ? 2 : 0]);
+  const bool shuffles = final.pairBit < 0;
+  const Vector table = Vector::load(final.table[0]);
+  const Vector flip = Vector::splat(ends.flip);
+  const BlockPass::Offsets &in = pass.in, &out = pass.out;
+  for (size_t at = 0, count = in.first.size(); at < count; ++at) {
+    const uint8_t *from = ends.in + in.first[at];
+    uint8_t *to = ends.out + out.first[at];
+    prefetcher.go();
+    Vector held[kHeld];
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeld; ++i)
+      held[i] = Vector::load(from + heldOffset(in, i));
+    if constexpr (kPairSteps > 0)
+      first.run<0>(held);
+    if constexpr (kPairSteps > 1)
+      second.run<1>(held);
+    if constexpr (kPairSteps > 2)
+      third.run<2>(held);
+    if (shuffles)
+#pragma GCC unroll 8
+      for (int i = 0; i < kHeld; ++i)
+        held[i] = held[i].shuffle(table);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeld; ++i) {
+      if constexpr (kStreams)
+        (held[i] ^ flip).stream(to + heldOffset(out, i));
+      else
+        (held[i] ^ flip).store(to + heldOffset(out, i));
+    }
+  }
 }
 
 template <bool kStreams>
-void runStep(const BlockStep &step, Ends ends) {
-  const int64_t *in = step.in.data(), *out = step.out.data();
-  size_t count = step.in.size();
-  Vector flip = Vector::splat(ends.flip);
-  switch (step.kind) {
-  case BlockStep::Kind::Shuffle: {
-    Vector table = Vector::load(step.table[0]);
-    for (size_t i = 0; i < count; ++i)
-      put<kStreams>(ends.out + out[i],
-                    Vector::load(ends.in + in[i]).shuffle(table) ^ flip);
-    return;
-  }
-  case BlockStep::Kind::Exchange: {
-    Exchange swap(step);
-    for (size_t i = 0; i < count; i += 2) {
-      Vector a = Vector::load(ends.in + in[i]);
-      Vector b = Vector::load(ends.in + in[i + 1]);
-      swap.apply(a, b);
-      put<kStreams>(ends.out + out[i], a ^ flip);
-      put<kStreams>(ends.out + out[i + 1], b ^ flip);
-    }
-    return;
-  }
-  case BlockStep::Kind::NibbleExchange:
-    for (size_t i = 0; i < count; i += 2) {
-      Vector a = Vector::load(ends.in + in[i]);
-      Vector b = Vector::load(ends.in + in[i + 1]);
-      put<kStreams>(ends.out + out[i], Vector::lowNibbles(a, b) ^ flip);
-      put<kStreams>(ends.out + out[i + 1], Vector::highNibbles(a, b) ^ flip);
-    }
-    return;
+void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
+  switch (pass.pairSteps) {
+  case 0:
+    return runPass<0, kStreams>(pass, ends, prefetcher);
+  case 1:
+    return runPass<1, kStreams>(pass, ends, prefetcher);
+  case 2:
+    return runPass<2, kStreams>(pass, ends, prefetcher);
+  default:
+    return runPass<3, kStreams>(pass, ends, prefetcher);
   }
 }
 
@@ -102,7 +177,15 @@ void gather(const BlockProgram::Copies &copies, const uint8_t *from,
 }
 
 void scatter(const BlockProgram::Copies &copies, const uint8_t *scratch,
-             uint8_t *to) {
+             uint8_t *to, bool streams) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(Vector));
+  if (streams) {
+    for (int64_t i = 0, e = copies.size(); i < e; ++i)
+      for (int64_t at = 0; at < copies.bytes; at += kBytes)
+        Vector::load(scratch + i * copies.bytes + at)
+            .stream(to + copies.memory[i] + at);
+    return;
+  }
   withKnownSize(copies.bytes, [&](auto bytes) {
     for (int64_t i = 0, e = copies.size(); i < e; ++i)
       __builtin_memcpy(to + copies.memory[i], scratch + i * bytes, bytes);
@@ -111,28 +194,28 @@ void scatter(const BlockProgram::Copies &copies, const uint8_t *scratch,
 
 void runBlocks(const BlockProgram &program, const BlockList &list) {
   alignas(64) uint8_t scratch[2][BlockProgram::kMaxBlockBytes];
+  Prefetcher prefetcher(program);
   for (int64_t block = 0; block < list.count; ++block) {
     const uint8_t *from = list.from + list.fromOffsets[block];
     uint8_t *to = list.to + list.toOffsets[block];
-    if (block + 1 < list.count) {
-      const uint8_t *next = list.from + list.fromOffsets[block + 1];
-      for (int64_t line : program.lines)
-        _mm_prefetch(reinterpret_cast<const char *>(next + line), _MM_HINT_T0);
-    }
+    if (block + 1 < list.count)
+      prefetcher.start(list.from + list.fromOffsets[block + 1]);
     if (program.gather.size())
       gather(program.gather, from, scratch[0]);
-    for (const BlockStep &step : program.steps) {
-      bool last = &step == &program.steps.back();
-      Ends ends{step.readsSource ? from : scratch[0],
-                step.writesTarget ? to : scratch[last ? 1 : 0],
-                last ? list.flip : uint8_t(0), list.streams};
-      if (last && list.streams && step.writesTarget)
-        runStep<true>(step, ends);
+    for (const BlockPass &pass : program.passes) {
+      bool last = &pass == &program.passes.back();
+      Ends ends{pass.readsSource ? from : scratch[0],
+                pass.writesTarget ? to : scratch[last ? 1 : 0],
+                last ? list.flip : uint8_t(0)};
+      if (pass.writesTarget && list.streams)
+        runPass<true>(pass, ends, prefetcher);
       else
-        runStep<false>(step, ends);
+        runPass<false>(pass, ends, prefetcher);
     }
+    if (list.inspect)
+      list.inspect(list.context, block, scratch[1]);
     if (program.scatter.size())
-      scatter(program.scatter, scratch[1], to);
+      scatter(program.scatter, scratch[1], to, list.streams);
   }
   if (list.streams)
     _mm_sfence();

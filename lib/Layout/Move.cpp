@@ -9,6 +9,7 @@
 #include "Layout/Move.h"
 
 #include "CodeMover.h"
+#include "SideMover.h"
 
 #include <algorithm>
 #include <cmath>
@@ -210,46 +211,23 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target,
 
 namespace {
 
-/// The addresses of a side tensor's elements in source and target, as far as
-/// both have them.
-struct SideTable {
-  struct Entry {
-    int64_t index, from, to; ///< the source's index, and both terms
-  };
-  std::vector<Entry> groups, rows;
-
-  /// Calls fn(group, row) for every element, in the target's order.
-  template <typename Fn>
-  void forEach(Fn fn) const {
-    bool groupsInside = groups.size() > 1 && rows.size() > 1 &&
-                        groups[1].to - groups[0].to < rows[1].to - rows[0].to;
-    const std::vector<Entry> &outer = groupsInside ? rows : groups;
-    const std::vector<Entry> &inner = groupsInside ? groups : rows;
-    for (const Entry &o : outer)
-      for (const Entry &i : inner)
-        groupsInside ? fn(i, o) : fn(o, i);
-  }
-};
-
 /// One expert's move.
 class Mover {
 public:
   Mover(const ExpertView &from, const ExpertView &to, const CodeMover &codes,
-        Window window, int64_t expert)
-      : from(from), to(to), codes(codes), source(*from.spec), target(*to.spec),
-        window(window), expert(expert) {}
+        const SideMover &sides, Window window, int64_t expert)
+      : from(from), to(to), codes(codes), sides(sides), source(*from.spec),
+        target(*to.spec), window(window), expert(expert) {}
 
   Failure run(float largestScale) {
     if (Failure bad = orderInputs())
       return bad;
-    // What is not written below is padding.
-    to.clearSides();
-    if (Failure bad = moveScales(largestScale))
+    if (Failure bad = sides.moveScales(from, to, expert, largestScale))
       return bad;
-    moveZeros();
-    codes.run(from, to, order);
-    if (target.layout->trailerBytes)
-      writeBlockSums();
+    sides.moveZeros(from, to);
+    codes.run(from, to, order, [this](int64_t tile, const uint8_t *block) {
+      writeBlockSums(tile, block);
+    });
     return ok();
   }
 
@@ -274,7 +252,6 @@ private:
   }
 
   Failure sortInputs(int64_t size) {
-    order.sorted = true;
     std::vector<int64_t> &inputs = order.source;
     std::stable_sort(inputs.begin(), inputs.end(), [&](int64_t a, int64_t b) {
       return order.group[a] < order.group[b];
@@ -291,116 +268,28 @@ private:
     return ok();
   }
 
-  SideTable tabulate(const AddressMap &in, const AddressMap &out) const {
-    SideTable table;
-    for (int64_t g = 0, e = target.groups(); g < e; ++g) {
-      int64_t first = target.group < 0 ? 0 : g * target.group;
-      if (first >= window.inputs)
-        break;
-      int64_t group =
-          source.group < 0 ? 0 : (window.input + first) / source.group;
-      table.groups.push_back({group, in.group(group), out.group(g)});
-    }
-    for (int64_t half = 0; half < target.halves; ++half)
-      for (int64_t n = 0; n < window.outputs; ++n) {
-        int64_t row = half * source.output + window.output + n;
-        table.rows.push_back(
-            {row, in.row(row), out.row(half * target.output + n)});
-      }
-    return table;
-  }
-
-  template <typename Element>
-  void copyScales(const SideTable &table) {
-    table.forEach([&](const auto &group, const auto &row) {
-      std::memcpy(to.scaleData + (group.to + row.to) * sizeof(Element),
-                  from.scaleData + (group.from + row.from) * sizeof(Element),
-                  sizeof(Element));
-    });
-  }
-
-  Failure moveScales(float largest) {
-    SideTable table = tabulate(from.scales, to.scales);
-    float factor = scaleFactor(target.code), unit = from.scaleUnit();
-    if (source.scale == target.scale && factor == scaleFactor(source.code)) {
-      sizeOf(source.scale) == 2 ? copyScales<uint16_t>(table)
-                                : copyScales<uint32_t>(table);
-      return ok();
-    }
-    Failure bad;
-    table.forEach([&](const auto &group, const auto &row) {
-      int64_t at = group.to + row.to;
-      float value =
-          loadScale(source.scale, from.scaleData, group.from + row.from, unit);
-      if (target.scale == ScalarType::I16)
-        return fold(value, largest, at);
-      storeFloat(target.scale, to.scaleData, at, value * factor);
-      if (std::isfinite(value) && !bad &&
-          !std::isfinite(loadFloat(target.scale, to.scaleData, at)))
-        bad = overflow(value, group.index, row.index);
-    });
-    return bad;
-  }
-
-  Failure overflow(float scale, int64_t group, int64_t row) const {
-    std::string remedy =
-        target.scale == ScalarType::F16 ? "; use scales of bf16" : "";
-    return fail("expected " + scaleRule(target) + ", got " +
-                std::to_string(scale) + " for expert " +
-                std::to_string(expert) + ", group " + std::to_string(group) +
-                ", row " + std::to_string(row) + remedy);
-  }
-
-  /// For int8 activations: every step in the scale's own type. What is no
-  /// number, or overflows on the way, saturates.
-  void fold(float value, float largest, int64_t at) {
-    float ratio = roundTo(source.scale, value / largest);
-    float folded = std::nearbyint(roundTo(source.scale, ratio * 4096.0f));
-    auto stored = static_cast<int16_t>(
-        std::isnan(folded) ? 0.0f : std::clamp(folded, -32768.0f, 32767.0f));
-    std::memcpy(to.scaleData + 2 * at, &stored, 2);
-  }
-
-  void moveZeros() {
-    if (!to.zeroData)
-      return;
-    // Without zero points of its own the source implies one.
-    static const AddressMap none;
-    SideTable table = tabulate(from.zeroData ? from.zeros : none, to.zeros);
-    uint32_t mask = (1u << target.bits()) - 1;
-    uint32_t less = target.zeros == ZeroPoints::MinusOne ? 1 : 0;
-    int bits = zeroBits(target), implied = impliedZero(source.code);
-    table.forEach([&](const auto &group, const auto &row) {
-      int zero = from.zeroData
-                     ? loadZero(source, from.zeroData, group.from + row.from)
-                     : implied;
-      storeCode(to.zeroData, bits, group.to + row.to,
-                (static_cast<uint32_t>(zero) - less) & (less ? mask : ~0u));
-    });
-  }
-
-  /// After each block, i32 sums of Q - z over its inputs for 32 outputs.
-  void writeBlockSums() {
+  /// After each block of codes, i32 sums of Q - z over its inputs for 32
+  /// outputs. A block lies in one group.
+  void writeBlockSums(int64_t tile, const uint8_t *block) {
     constexpr int64_t kOutputs = 32;
-    int64_t block = blockLength(target), size = groupSize(target);
+    int64_t length = blockLength(target), blocks = target.input / length;
     int64_t tileBytes = to.codes.tile() * target.bits() / 8;
-    int64_t blocks = target.input / block;
-    for (int64_t tile = 0; tile < target.rows() / kOutputs; ++tile)
-      for (int64_t b = 0; b < blocks; ++b) {
-        uint8_t *codes = to.codeData + (tile * blocks + b) * tileBytes;
-        uint8_t *trailer = codes + tileBytes - target.layout->trailerBytes;
-        int32_t sums[kOutputs];
-        sumBlock(codes, trailer - codes, sums);
-        for (int64_t n = 0; n < kOutputs; ++n) {
-          // A block lies in one group.
-          int64_t zero = to.zero(b * block / size, tile * kOutputs + n);
-          storeInt(trailer, n, sums[n] - zero * block);
-        }
-      }
+    int64_t codeBytes = tileBytes - target.layout->trailerBytes;
+    int64_t group = tile % blocks * length / groupSize(target);
+    int64_t row = tile / blocks * kOutputs;
+    // Zero points of a tile are bytes side by side.
+    const uint8_t *zeros =
+        to.zeroData + to.zeros.group(group) + to.zeros.row(row);
+    int32_t sums[kOutputs];
+    sumBlock(block, codeBytes, sums);
+    for (int64_t n = 0; n < kOutputs; ++n)
+      sums[n] -= zeros[n] * static_cast<int32_t>(length);
+    std::memcpy(to.codeData + tile * tileBytes + codeBytes, sums, sizeof sums);
   }
 
   const ExpertView &from, &to;
   const CodeMover &codes;
+  const SideMover &sides;
   const WeightSpec &source, &target;
   Window window;
   int64_t expert;
@@ -492,10 +381,15 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
   if (!largest)
     return largest.takeFailure();
   Result<CodeMover> codes = CodeMover();
-  if (target.code != CodeType::Dense)
+  Result<SideMover> sides = SideMover();
+  if (target.code != CodeType::Dense) {
     codes = CodeMover::make(source, target, window);
+    sides = SideMover::make(source, target, window);
+  }
   if (!codes)
     return codes.takeFailure();
+  if (!sides)
+    return sides.takeFailure();
   for (int64_t e = range.begin; e < range.end; ++e) {
     Result<ExpertView> in = viewExpert(source, from, e),
                        out = viewExpert(target, to, e);
@@ -505,7 +399,8 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
       return out.takeFailure();
     if (target.code == CodeType::Dense)
       moveElements(*in, *out, window);
-    else if (Failure bad = Mover(*in, *out, *codes, window, e).run(*largest))
+    else if (Failure bad =
+                 Mover(*in, *out, *codes, *sides, window, e).run(*largest))
       return bad;
   }
   return ok();

@@ -1,0 +1,195 @@
+//===- MoveBench.cpp - Moves between layouts against memcpy ---------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rates of moving a w13 weight of Qwen3-30B-A3B and of Mixtral-8x7B between
+// every ordered pair of layouts, on one thread. Weights are larger than the
+// caches together: experts are moved one after the other. `ratio` is bytes read
+// and written per second by the rate of memcpy, measured right before on the
+// same bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout/Isa.h"
+#include "Layout/Move.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+using namespace wna16;
+
+namespace {
+
+struct Shape {
+  const char *model;
+  int64_t input, output, experts;
+};
+
+/// Enough experts for 50 MB of codes a side.
+constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 32},
+                             {"mixtral", 4096, 14336, 1}};
+
+struct Free {
+  void operator()(uint8_t *pointer) const { std::free(pointer); }
+};
+
+/// A stored weight in page-aligned memory, written to once.
+class Stored {
+public:
+  explicit Stored(const WeightSpec &of) : spec(of) {
+    Result<std::vector<StoredPart>> storage = storageOf(spec);
+    if (!storage)
+      return;
+    std::mt19937_64 random(1);
+    for (const StoredPart &part : *storage) {
+      int64_t size = (part.bytes() + 4095) / 4096 * 4096;
+      memory.emplace_back(
+          static_cast<uint8_t *>(std::aligned_alloc(4096, size)));
+      fill(part, memory.back().get(), size, random);
+      buffers.part[static_cast<int64_t>(part.part)] = memory.back().get();
+      bytes += part.bytes();
+    }
+  }
+
+  WeightSpec spec;
+  WeightBuffers buffers;
+  int64_t bytes = 0;
+
+private:
+  /// Random codes; scales of one; zero points that four bits hold.
+  static void fill(const StoredPart &part, uint8_t *data, int64_t size,
+                   std::mt19937_64 &random) {
+    if (part.part == Part::Scales) {
+      std::memset(data, 0x3c, size);
+      return;
+    }
+    uint64_t mask = part.part == Part::Zeros ? 0x0707070707070707 : ~0ull;
+    for (int64_t at = 0; at < size; at += 8) {
+      uint64_t word = random() & mask;
+      std::memcpy(data + at, &word, 8);
+    }
+  }
+
+  std::vector<std::unique_ptr<uint8_t, Free>> memory;
+};
+
+WeightSpec specOf(const LayoutEntry &layout, const Shape &shape) {
+  WeightSpec spec;
+  spec.layout = &layout;
+  spec.code = layout.needsZeros ? CodeType::U4 : CodeType::U4B8;
+  spec.zeros = layout.needsZeros ? ZeroPoints::Plain : ZeroPoints::None;
+  spec.group = layout.group.value_or(128);
+  spec.scale = layout.scaleType.value_or(ScalarType::BF16);
+  spec.experts = shape.experts;
+  spec.input = shape.input;
+  spec.halves = 2;
+  spec.output = shape.output;
+  return spec;
+}
+
+/// The source in the target's terms: what differs is the layout alone.
+WeightSpec sourceOf(const LayoutEntry &layout, const WeightSpec &target) {
+  WeightSpec spec = target;
+  spec.layout = &layout;
+  spec.scale = layout.scaleType.value_or(ScalarType::BF16);
+  if (target.zeros != ZeroPoints::None && layout.zeros4.empty()) {
+    spec.code = CodeType::U4B8;
+    spec.zeros = ZeroPoints::None;
+  }
+  if (layout.needsZeros) {
+    spec.code = CodeType::U4;
+    spec.zeros = ZeroPoints::Plain;
+  }
+  return spec;
+}
+
+template <typename Work>
+double secondsOf(Work work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                       start)
+      .count();
+}
+
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + times.size() / 2,
+                   times.end());
+  return times[times.size() / 2];
+}
+
+/// Bytes a second, read and written, of copying the codes of `from` expert by
+/// expert.
+double copyRate(const Stored &from, Stored &to) {
+  auto size = static_cast<size_t>(
+      std::min(from.bytes, to.bytes) / from.spec.experts / 64 * 64);
+  auto *in = from.buffers.get<uint8_t>(Part::Codes);
+  auto *out = to.buffers.get<uint8_t>(Part::Codes);
+  int64_t codes = from.spec.experts * from.spec.rows() * from.spec.input / 2;
+  std::vector<double> times;
+  for (int i = 0; i < 5; ++i)
+    times.push_back(secondsOf([&] {
+      for (int64_t at = 0; at + int64_t(size) <= codes; at += size)
+        std::memcpy(out + at, in + at, size);
+    }));
+  return 2.0 * static_cast<double>(codes / size * size) / median(times);
+}
+
+void moves(benchmark::State &state, const LayoutEntry &from,
+           const LayoutEntry &to, const Shape &shape, Isa isa) {
+  if (!setIsa(isa)) {
+    state.SkipWithError("this machine has not got the instruction set");
+    return;
+  }
+  WeightSpec target = specOf(to, shape);
+  if (from.group)
+    target.group = *from.group;
+  Stored source(sourceOf(from, target)), result(target);
+  if (Failure bad = checkMove(source.spec, target)) {
+    state.SkipWithError(bad.message.c_str());
+    return;
+  }
+  double copy = copyRate(source, result);
+  std::vector<double> times;
+  for (auto _ : state)
+    times.push_back(secondsOf([&] {
+      if (Failure bad = moveWeight(source.spec, source.buffers, target,
+                                   result.buffers, {0, target.experts}))
+        state.SkipWithError(bad.message.c_str());
+    }));
+  if (times.empty())
+    return;
+  double rate =
+      static_cast<double>(source.bytes + result.bytes) / median(times);
+  state.counters["GB/s"] = rate / 1e9;
+  state.counters["memcpy"] = copy / 1e9;
+  state.counters["ratio"] = rate / copy;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  for (Isa isa : {Isa::AVX512, Isa::AVX2, Isa::Portable})
+    for (const Shape &shape : kShapes)
+      for (const LayoutEntry &from : allLayouts())
+        for (const LayoutEntry &to : allLayouts())
+          if (!from.codes4.empty() && !to.codes4.empty())
+            benchmark::RegisterBenchmark(
+                (std::string(name(isa)) + "/" + shape.model + "/" +
+                 std::string(from.name) + "/" + std::string(to.name))
+                    .c_str(),
+                moves, from, to, shape, isa)
+                ->Iterations(isa == Isa::Portable ? 1 : 5)
+                ->Unit(benchmark::kMillisecond);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

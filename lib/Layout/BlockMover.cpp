@@ -1,0 +1,241 @@
+//===- BlockMover.cpp - Tensors of one expert from layout to layout -------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockMover.h"
+
+#include <algorithm>
+
+using namespace wna16;
+
+/// Targets below this may as well stay in the caches.
+static constexpr int64_t kStreamBytes = int64_t(1) << 18;
+
+static int trailingZeros(int64_t value) {
+  return value ? __builtin_ctzll(static_cast<uint64_t>(value)) : 62;
+}
+
+static int floorLog2(int64_t value) {
+  return 63 - __builtin_clzll(static_cast<uint64_t>(value));
+}
+
+/// Bits of a block along an extent. Blocks that divide it leave no rest; where
+/// it has few factors of two, a rest is better than tiny blocks.
+static int extentBits(int64_t extent) {
+  constexpr int kEnough = 4;
+  int divides = trailingZeros(extent);
+  return divides >= kEnough ? divides : floorLog2(extent);
+}
+
+static int64_t inner(const AddressMap &map, Axis axis, int64_t at) {
+  return axis == Axis::Input ? map.input(at) : map.group(at);
+}
+
+static int64_t paddedExtent(const AddressMap &map, Axis axis) {
+  return std::max<int64_t>(map.tiles(axis), 1)
+         << static_cast<int>(map.bits(axis).size());
+}
+
+/// Whether all units of the storage belong to a coordinate.
+static bool isExact(const AddressMap &map, const MoveExtents &extents) {
+  int64_t halves = map.hasHalves() ? 1 : extents.halves;
+  return paddedExtent(map, extents.inner) == extents.targetInners &&
+         paddedExtent(map, Axis::Output) == extents.targetOutputs * halves;
+}
+
+//===----------------------------------------------------------------------===//
+// Planning
+//===----------------------------------------------------------------------===//
+
+BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
+                       int unitBits, const MoveExtents &shape, bool plans)
+    : extents(shape), unitBits(unitBits), totalBytes(to.size() * unitBits / 8),
+      tileBytes(to.tile() * unitBits / 8), exact(isExact(to, shape)) {
+  for (Axis axis : {Axis::Input, Axis::Output, Axis::Half, Axis::Group})
+    tileBits += static_cast<int>(to.bits(axis).size());
+  if (!from.hasHalves() && !to.hasHalves() &&
+      extents.outputs == extents.sourceOutputs &&
+      extents.outputs == extents.targetOutputs) {
+    for (int64_t *rows :
+         {&extents.outputs, &extents.sourceOutputs, &extents.targetOutputs})
+      *rows *= extents.halves;
+    extents.halves = 1;
+  }
+  if (plans && extents.outputs > 0 && extents.inners > 0 && plan(from, to)) {
+    listBlocks(from, to);
+    inspects = coversTiles(to);
+    if (inspects)
+      program = BlockProgram::make(program.plan, kernels->machine, true);
+    return;
+  }
+  exact = false;
+  for (int64_t half = 0; half < extents.halves; ++half)
+    left.push_back({half, 0, extents.outputs, 0, extents.filledInners});
+}
+
+/// Blocks start at multiples of their extents, in both tensors and all halves.
+BlockLimits BlockMover::limits() const {
+  BlockLimits limits;
+  limits.inner =
+      std::min(extentBits(std::min(extents.inners, extents.targetInners)),
+               trailingZeros(extents.innerBegin));
+  limits.output =
+      std::min(extentBits(extents.outputs), trailingZeros(extents.outputBegin));
+  if (extents.halves > 1)
+    limits.output =
+        std::min({limits.output, trailingZeros(extents.sourceOutputs),
+                  trailingZeros(extents.targetOutputs)});
+  return limits;
+}
+
+/// Finds the best kernels that the limits leave room for.
+bool BlockMover::plan(const AddressMap &from, const AddressMap &to) {
+  for (int set = static_cast<int>(isa()); set > 0; --set) {
+    const BlockKernels *candidate = blockKernels(static_cast<Isa>(set));
+    if (!candidate)
+      continue;
+    std::optional<MovePlan> plan =
+        planMove(from, to, unitBits, extents.inner, limits(),
+                 /*minBytes=*/int64_t(2) << candidate->machine.laneBits);
+    if (!plan)
+      continue;
+    kernels = candidate;
+    program = BlockProgram::make(*plan, candidate->machine);
+    return true;
+  }
+  return false;
+}
+
+/// Covers the target: whole blocks, blocks to clear, and rectangles.
+void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
+  int64_t inners = program.plan.inners(), steps = program.plan.outputs();
+  int64_t innerEnd = extents.targetInners / inners * inners;
+  int64_t outputEnd = extents.targetOutputs / steps * steps;
+  // Blocks follow the target's addresses as far as one axis goes.
+  bool innerFirst = inner(to, extents.inner, inners) < to.row(steps);
+  for (int64_t half = 0; half < extents.halves; ++half) {
+    int64_t outer = innerFirst ? outputEnd / steps : innerEnd / inners;
+    int64_t count = innerFirst ? innerEnd / inners : outputEnd / steps;
+    for (int64_t i = 0; i < outer; ++i)
+      for (int64_t j = 0; j < count; ++j) {
+        int64_t k = (innerFirst ? j : i) * inners;
+        int64_t n = (innerFirst ? i : j) * steps;
+        listBlock(from, to, {half, n, n + steps, k, k + inners});
+      }
+    if (innerEnd < extents.targetInners)
+      left.push_back(
+          {half, 0, extents.targetOutputs, innerEnd, extents.targetInners});
+    if (outputEnd < extents.targetOutputs)
+      left.push_back({half, outputEnd, extents.targetOutputs, 0, innerEnd});
+  }
+}
+
+void BlockMover::listBlock(const AddressMap &from, const AddressMap &to,
+                           Rect block) {
+  int64_t address = to.row(targetRow(block, block.outputBegin)) +
+                    inner(to, extents.inner, block.innerBegin);
+  if (block.outputEnd <= extents.outputs && block.innerEnd <= extents.inners) {
+    int64_t source =
+        from.row(sourceRow(block, block.outputBegin)) +
+        inner(from, extents.inner, extents.innerBegin + block.innerBegin);
+    toOffsets.push_back(address * unitBits / 8);
+    fromOffsets.push_back(source * unitBits / 8);
+    return;
+  }
+  cleared.push_back(address * unitBits / 8);
+  block.outputEnd = std::min(block.outputEnd, extents.outputs);
+  block.innerEnd = std::min(block.innerEnd, extents.filledInners);
+  if (block.outputBegin < block.outputEnd && block.innerBegin < block.innerEnd)
+    left.push_back(block);
+}
+
+/// Whether the program's blocks consist of whole tiles, with a trailer each,
+/// and nothing else is in the target.
+bool BlockMover::coversTiles(const AddressMap &to) const {
+  return to.tile() > int64_t(1) << tileBits && exact && left.empty() &&
+         cleared.empty() && program.plan.target.runBits >= tileBits;
+}
+
+//===----------------------------------------------------------------------===//
+// Moving
+//===----------------------------------------------------------------------===//
+
+void BlockMover::run(const uint8_t *from, uint8_t *to, uint8_t flip) const {
+  if (!exact)
+    std::fill_n(to, totalBytes, 0);
+  if (!kernels)
+    return;
+  BlockList list = blocks(from, to, flip);
+  kernels->run(program, list);
+  for (int64_t block : cleared)
+    clear(to + block);
+}
+
+void BlockMover::run(const uint8_t *from, uint8_t *to, uint8_t flip,
+                     const TileVisitor &visit) const {
+  if (!inspects)
+    return run(from, to, flip);
+  struct Context {
+    const BlockMover *mover;
+    const TileVisitor *visit;
+  } context{this, &visit};
+  BlockList list = blocks(from, to, flip);
+  list.context = &context;
+  list.inspect = [](void *opaque, int64_t block, const uint8_t *codes) {
+    auto &[mover, visit] = *static_cast<Context *>(opaque);
+    int64_t tiles = int64_t(1)
+                    << (mover->program.plan.bits() - mover->tileBits);
+    int64_t bytes = (int64_t(1) << mover->tileBits) * mover->unitBits / 8;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      int64_t offset =
+          mover->program.plan.target.offset(tile << mover->tileBits) *
+          mover->unitBits / 8;
+      (*visit)((mover->toOffsets[block] + offset) / mover->tileBytes,
+               codes + tile * bytes);
+    }
+  };
+  kernels->run(program, list);
+}
+
+BlockList BlockMover::blocks(const uint8_t *from, uint8_t *to,
+                             uint8_t flip) const {
+  BlockList list;
+  list.from = from;
+  list.to = to;
+  list.fromOffsets = fromOffsets.data();
+  list.toOffsets = toOffsets.data();
+  list.count = static_cast<int64_t>(toOffsets.size());
+  list.flip = flip;
+  list.streams = streams(to);
+  return list;
+}
+
+/// Streaming stores want whole, aligned lines.
+bool BlockMover::streams(const uint8_t *to) const {
+  constexpr int64_t kLine = 64;
+  int64_t bytes = int64_t(1) << kernels->machine.laneBits;
+  if (bytes < kLine)
+    return false;
+  auto aligned = [&](int64_t offset) { return offset % bytes == 0; };
+  const BlockPass &last = program.passes.back();
+  const BlockPass::Offsets &out = last.out;
+  const BlockProgram::Copies &scatter = program.scatter;
+  return totalBytes >= kStreamBytes &&
+         aligned(static_cast<int64_t>(reinterpret_cast<uintptr_t>(to))) &&
+         std::all_of(toOffsets.begin(), toOffsets.end(), aligned) &&
+         std::all_of(out.first.begin(), out.first.end(), aligned) &&
+         std::all_of(std::begin(out.second), std::end(out.second), aligned) &&
+         aligned(scatter.bytes) &&
+         std::all_of(scatter.memory.begin(), scatter.memory.end(), aligned);
+}
+
+void BlockMover::clear(uint8_t *to) const {
+  const BlockOrder &order = program.plan.target;
+  int64_t run = int64_t(1) << order.runBits;
+  for (int64_t at = 0; at < int64_t(1) << program.plan.bits(); at += run)
+    std::fill_n(to + order.offset(at) * unitBits / 8, run * unitBits / 8, 0);
+}
