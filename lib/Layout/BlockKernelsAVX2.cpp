@@ -12,54 +12,62 @@
 
 namespace {
 
-/// 16 bytes: AVX2 shuffles bytes within 16 only.
+/// 32 bytes; shuffles stay within each 16.
 struct Vector {
-  __m128i bits;
+  __m256i bits;
 
   static Vector load(const uint8_t *at) {
-    return {_mm_loadu_si128(reinterpret_cast<const __m128i *>(at))};
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(at))};
   }
   static Vector splat(uint8_t byte) {
-    return {_mm_set1_epi8(static_cast<char>(byte))};
+    return {_mm256_set1_epi8(static_cast<char>(byte))};
   }
   void store(uint8_t *at) const {
-    _mm_storeu_si128(reinterpret_cast<__m128i *>(at), bits);
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(at), bits);
   }
   void stream(uint8_t *at) const {
-    _mm_stream_si128(reinterpret_cast<__m128i *>(at), bits);
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(at), bits);
   }
   Vector shuffle(Vector table) const {
-    return {_mm_shuffle_epi8(bits, table.bits)};
+    return {_mm256_shuffle_epi8(bits, table.bits)};
   }
   Vector operator^(Vector other) const {
-    return {_mm_xor_si128(bits, other.bits)};
+    return {_mm256_xor_si256(bits, other.bits)};
   }
   /// The low nibbles of a below those of b.
   static Vector lowNibbles(Vector a, Vector b) {
-    return {select(a.bits, _mm_slli_epi16(b.bits, 4))};
+    return {select(a.bits, _mm256_slli_epi16(b.bits, 4))};
   }
   static Vector highNibbles(Vector a, Vector b) {
-    return {select(_mm_srli_epi16(a.bits, 4), b.bits)};
+    return {select(_mm256_srli_epi16(a.bits, 4), b.bits)};
   }
 
 private:
   /// Low nibbles of one operand, high nibbles of the other.
-  static __m128i select(__m128i low, __m128i high) {
-    const __m128i mask = _mm_set1_epi8(15);
-    return _mm_or_si128(_mm_and_si128(low, mask), _mm_andnot_si128(mask, high));
+  static __m256i select(__m256i low, __m256i high) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    return _mm256_or_si256(_mm256_and_si256(low, mask),
+                           _mm256_andnot_si256(mask, high));
   }
 };
 
 struct Exchange {
   Vector before, after;
+  bool swapsHalves;
 
   explicit Exchange(const wna16::BlockStep &step)
-      : before(Vector::load(step.table[0])),
-        after(Vector::load(step.table[1])) {}
+      : before(Vector::load(step.table[0])), after(Vector::load(step.table[1])),
+        swapsHalves(step.kind == wna16::BlockStep::Kind::HalfExchange) {}
   void apply(Vector &a, Vector &b) const {
-    __m128i x = a.shuffle(before).bits, y = b.shuffle(before).bits;
-    a = Vector{_mm_unpacklo_epi64(x, y)}.shuffle(after);
-    b = Vector{_mm_unpackhi_epi64(x, y)}.shuffle(after);
+    if (swapsHalves) {
+      __m256i low = _mm256_permute2x128_si256(a.bits, b.bits, 0x20);
+      b.bits = _mm256_permute2x128_si256(a.bits, b.bits, 0x31);
+      a.bits = low;
+      return;
+    }
+    __m256i x = a.shuffle(before).bits, y = b.shuffle(before).bits;
+    a = Vector{_mm256_unpacklo_epi64(x, y)}.shuffle(after);
+    b = Vector{_mm256_unpackhi_epi64(x, y)}.shuffle(after);
   }
 };
 
@@ -92,4 +100,6 @@ static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX2 = {
-    {/*laneBits=*/4, /*fused=*/false, /*pairSteps=*/2}, runBlocks, addBlock};
+    {/*laneBits=*/4, /*halves=*/true, /*fused=*/false, /*pairSteps=*/2},
+    runBlocks,
+    addBlock};

@@ -87,4 +87,6 @@ static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX512 = {
-    {/*laneBits=*/6, /*fused=*/true, /*pairSteps=*/3}, runBlocks, addBlock};
+    {/*laneBits=*/6, /*halves=*/false, /*fused=*/true, /*pairSteps=*/3},
+    runBlocks,
+    addBlock};

@@ -100,7 +100,7 @@ bool BlockMover::plan(const AddressMap &from, const AddressMap &to) {
       continue;
     std::optional<MovePlan> plan =
         planMove(from, to, unitBits, extents.inner, limits(),
-                 /*minBytes=*/int64_t(2) << candidate->machine.laneBits);
+                 /*minBytes=*/2 * candidate->machine.registerBytes());
     if (!plan)
       continue;
     kernels = candidate;
@@ -217,7 +217,7 @@ BlockList BlockMover::blocks(const uint8_t *from, uint8_t *to,
 /// Streaming stores want whole, aligned lines.
 bool BlockMover::streams(const uint8_t *to) const {
   constexpr int64_t kLine = 64;
-  int64_t bytes = int64_t(1) << kernels->machine.laneBits;
+  int64_t bytes = kernels->machine.registerBytes();
   if (bytes < kLine)
     return false;
   auto aligned = [&](int64_t offset) { return offset % bytes == 0; };

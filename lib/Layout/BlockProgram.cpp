@@ -25,7 +25,8 @@ public:
   Builder(const MovePlan &plan, BlockMachine machine, bool inspects)
       : plan(plan), machine(machine), inspects(inspects),
         firstLane(plan.unitBits == 4 ? 1 : 0),
-        firstRegister(firstLane + machine.laneBits), holds(plan.bits()) {
+        laneEnd(firstLane + machine.laneBits),
+        firstRegister(laneEnd + (machine.halves ? 1 : 0)), holds(plan.bits()) {
     for (int bit = 0; bit < plan.bits(); ++bit)
       holds[plan.permutation[bit]] = bit;
   }
@@ -40,9 +41,9 @@ public:
   }
 
 private:
-  bool isLane(int bit) const { return bit >= firstLane && bit < firstRegister; }
+  bool isLane(int bit) const { return bit >= firstLane && bit < laneEnd; }
   int registers() const { return 1 << (plan.bits() - firstRegister); }
-  int64_t registerBytes() const { return int64_t(1) << machine.laneBits; }
+  int64_t registerBytes() const { return machine.registerBytes(); }
   int64_t bytes(int64_t codes) const { return codes * plan.unitBits / 8; }
 
   int find(int bit) const {
@@ -50,8 +51,16 @@ private:
                             holds.begin());
   }
 
+  /// Brings what is in the half bit into a register bit.
+  void emptyHalf(int at) {
+    append(BlockStep::Kind::HalfExchange, at);
+    std::swap(holds[laneEnd], holds[at]);
+  }
+
   /// A register bit where a lane's bit is, if there is one.
-  int registerToSwap() const {
+  int registerToSwap() {
+    if (machine.halves && isLane(holds[laneEnd]))
+      emptyHalf(std::max(find(laneEnd), firstRegister));
     for (int at = firstRegister; at < plan.bits(); ++at)
       if (isLane(holds[at]))
         return at;
@@ -61,6 +70,8 @@ private:
   void placeNibble() {
     if (firstLane == 0 || holds[0] == 0)
       return;
+    if (machine.halves && find(0) == laneEnd)
+      emptyHalf(firstRegister);
     if (isLane(find(0)))
       exchange(find(0), registerToSwap());
     int at = find(0);
@@ -69,9 +80,11 @@ private:
   }
 
   void placeLanes() {
-    for (int lane = firstLane; lane < firstRegister; ++lane)
+    for (int lane = firstLane; lane < laneEnd; ++lane)
       while (!isLane(holds[lane]))
         exchange(lane, registerToSwap());
+    if (machine.halves && holds[laneEnd] != laneEnd)
+      emptyHalf(find(laneEnd));
   }
 
   /// Swaps a lane bit with a register bit, by way of the top lane bit.
@@ -79,8 +92,8 @@ private:
     LaneBits before(machine.laneBits);
     std::iota(before.begin(), before.end(), 0);
     std::swap(before[lane - firstLane], before.back());
-    std::swap(holds[lane], holds[firstRegister - 1]);
-    std::swap(holds[firstRegister - 1], holds[at]);
+    std::swap(holds[lane], holds[laneEnd - 1]);
+    std::swap(holds[laneEnd - 1], holds[at]);
     LaneBits after(machine.laneBits);
     std::iota(after.begin(), after.end(), 0);
     befores.push_back(before);
@@ -98,12 +111,12 @@ private:
     }
     if (steps.empty() ||
         (!ordered && steps.back().kind != BlockStep::Kind::Exchange)) {
-      append(BlockStep::Kind::Shuffle, firstRegister - 1);
+      append(BlockStep::Kind::Shuffle, laneEnd - 1);
       fillTable(order, steps.back().table[0]);
     } else if (!ordered) {
       afters.back() = order;
     }
-    for (int lane = firstLane; lane < firstRegister; ++lane)
+    for (int lane = firstLane; lane < laneEnd; ++lane)
       holds[lane] = lane;
     fillExchanges();
   }
@@ -117,7 +130,8 @@ private:
 
   void fillTable(const LaneBits &bits, uint8_t *table) const {
     for (int lane = 0; lane < registerBytes(); ++lane)
-      table[lane] = static_cast<uint8_t>(permute(bits, lane));
+      table[lane] = static_cast<uint8_t>(
+          permute(bits, lane & ((1 << machine.laneBits) - 1)));
   }
 
   void fillExchanges() {
@@ -242,6 +256,7 @@ private:
   BlockMachine machine;
   bool inspects;
   int firstLane;
+  int laneEnd; ///< where the half bit is, if there is one
   int firstRegister;
   /// For each bit of the registers' count, the bit of the target's that is
   /// there by now.
@@ -283,7 +298,7 @@ static MovePlan inBytes(const MovePlan &plan) {
 BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine,
                                 bool inspects) {
   assert(((int64_t(1) << plan.bits()) * plan.unitBits / 8) >=
-             int64_t(2) << machine.laneBits &&
+             2 * machine.registerBytes() &&
          "expected a block of at least two registers");
   MovePlan bytes = plan.unitBits > 4 ? inBytes(plan) : plan;
   BlockProgram program = Builder(bytes, machine, inspects).build();

@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A block fills registers in the order in which the source counts. The bits of
-// that count are the nibble within a byte, the byte within a register (a lane)
-// and the register. Three steps permute them: a shuffle permutes lane bits, an
-// exchange swaps the top lane bit with a register bit, a nibble exchange swaps
-// the nibble bit with a register bit. Renaming registers is free.
+// that count are the nibble within a byte, the byte within a register (a lane),
+// on some machines the half of a register that shuffles do not cross, and the
+// register. Steps permute them: a shuffle permutes lane bits, exchanges swap
+// the top lane bit, the nibble bit or the half bit with a register bit.
+// Renaming registers is free.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ namespace wna16 {
 
 /// One step, on single registers or on pairs.
 struct BlockStep {
-  enum class Kind : uint8_t { Shuffle, Exchange, NibbleExchange };
+  enum class Kind : uint8_t { Shuffle, Exchange, NibbleExchange, HalfExchange };
 
   Kind kind = Kind::Shuffle;
   int pairBit = -1; ///< of the register's number; -1: single registers
@@ -55,10 +56,16 @@ struct BlockPass {
 
 /// What a set of kernels can do.
 struct BlockMachine {
-  int laneBits; ///< log2 of bytes of a register
+  int laneBits; ///< log2 of the bytes that a shuffle permutes
+  /// A register has two halves, and a shuffle permutes each alike.
+  bool halves;
   /// One instruction picks bytes from two registers.
   bool fused;
   int pairSteps; ///< at most in a pass, kMaxPairSteps or less
+
+  int64_t registerBytes() const {
+    return int64_t(1) << (laneBits + (halves ? 1 : 0));
+  }
 };
 
 struct BlockProgram {
