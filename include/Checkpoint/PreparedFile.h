@@ -45,8 +45,7 @@ public:
   /// Reserves the space on disk. After a step is done and before the journal
   /// says so, its bytes must be on disk; that is waited for every `syncBytes`.
   static Result<PreparedFile> create(const std::string &file,
-                                     const Content &content,
-                                     int64_t syncBytes = int64_t{128} << 20);
+                                     const Content &content, int64_t syncBytes);
 
   PreparedFile(PreparedFile &&other) noexcept;
   PreparedFile &operator=(PreparedFile &&other) noexcept;

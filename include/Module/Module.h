@@ -170,10 +170,11 @@ private:
 
 /// Prepares all weights of a module into a file for `Module::loadPrepared`,
 /// whichever target they are for, and goes on with a file that a killed process
-/// began. The module needs its description and what prepares alone.
+/// began: what it wrote until `syncBytes` ago. The module needs its description
+/// and what prepares alone.
 Failure prepareWeights(const SymbolLookup &lookup, const Checkpoint &checkpoint,
-                       const std::string &file,
-                       const LoadOptions &options = {});
+                       const std::string &file, const LoadOptions &options = {},
+                       int64_t syncBytes = int64_t{128} << 20);
 
 /// A row-major tensor in host memory; `shape` must outlive it.
 wna16_tensor makeTensor(void *data, ScalarType type,

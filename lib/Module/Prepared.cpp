@@ -181,7 +181,7 @@ static PreparedFile::Content contentOf(const ModuleDescription &description,
 Failure wna16::prepareWeights(const SymbolLookup &lookup,
                               const Checkpoint &checkpoint,
                               const std::string &file,
-                              const LoadOptions &options) {
+                              const LoadOptions &options, int64_t syncBytes) {
   Result<ModuleDescription> description = describe(lookup);
   if (!description)
     return description.takeFailure();
@@ -196,7 +196,8 @@ Failure wna16::prepareWeights(const SymbolLookup &lookup,
   if (!preparation)
     return preparation.takeFailure();
   Result<PreparedFile> output = PreparedFile::create(
-      file, contentOf(*description, *weights, *source, preparation->steps()));
+      file, contentOf(*description, *weights, *source, preparation->steps()),
+      syncBytes);
   if (!output)
     return output.takeFailure();
   for (size_t i = 0; i < weights->list.size(); ++i)

@@ -115,6 +115,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options) {
   pipeline.target = options.target;
   pipeline.backend = options.backend;
   pipeline.rules = options.rules;
+  pipeline.prepareOnly = options.prepareOnly;
   buildPipeline(passes, pipeline);
   return passes.run(module);
 }

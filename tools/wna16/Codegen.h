@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string target; ///< empty: the module's own
   std::string backend = "auto";
   std::string rules = "native";
+  bool prepareOnly = false; ///< leave what prepares weights, for this machine
 };
 
 /// A context with the dialects that the pipeline needs.

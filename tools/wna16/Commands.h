@@ -18,6 +18,7 @@ extern const Command explainCommand;
 extern const Command checkCommand;
 extern const Command runCommand;
 extern const Command compileCommand;
+extern const Command prepareCommand;
 extern const Command layoutCommand;
 
 } // namespace wna16::cli

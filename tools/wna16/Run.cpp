@@ -9,13 +9,13 @@
 #include "Codegen.h"
 #include "Commands.h"
 #include "Importer.h"
+#include "Progress.h"
 #include "Reference.h"
 
 #include "Layout/Scalar.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Process.h"
 
 #include <chrono>
 
@@ -27,16 +27,6 @@ namespace {
 
 /// A call is repeated until it took this long in all, for the sake of timing.
 constexpr double kMinimumSeconds = 0.02;
-
-/// A line on the terminal that the next one replaces; nothing in a pipe.
-class Progress {
-public:
-  void show(const llvm::Twine &text) {
-    if (llvm::sys::Process::StandardErrIsDisplayed())
-      llvm::errs() << "\r\033[K" << text;
-  }
-  ~Progress() { show(""); }
-};
 
 /// The activations of a file in the type that the module takes.
 Result<OutputTensor> readInput(const SafeTensors &files,
@@ -75,6 +65,7 @@ std::vector<std::string> listInputs(const SafeTensors &files) {
 
 struct Settings {
   std::vector<int64_t> layers; ///< empty: all
+  int64_t jobs = 0;
   std::optional<SafeTensors> input;
   std::vector<std::string> tensors;
   std::optional<Reference> reference;
@@ -259,6 +250,10 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
   Result<int64_t> threads = arguments.integer("--threads", 0, 0);
   if (!threads)
     return threads.takeFailure();
+  Result<int64_t> jobs = arguments.integer("--jobs", 0, 1);
+  if (!jobs)
+    return jobs.takeFailure();
+  settings.jobs = std::min<int64_t>(*jobs, 1024);
   wna16_set_num_threads(
       static_cast<int32_t>(std::min<int64_t>(*threads, INT32_MAX)));
   // The runtime takes as many as it can.
@@ -299,10 +294,12 @@ Result<Module> buildModule(const Arguments &arguments,
     return lookup.takeFailure();
   LoadOptions loading;
   loading.poison = arguments.has("--poison");
+  loading.jobs = static_cast<int>(settings.jobs);
   loading.progress = [&](int64_t done, int64_t total) {
-    progress.show("prepared " + llvm::Twine(done >> 20) + " of " +
-                  llvm::Twine(total >> 20) + " MiB");
+    progress.showBytes("preparing", done, total);
   };
+  if (arguments.has("--prepared"))
+    return Module::loadPrepared(*lookup, arguments.get("--prepared"), loading);
   return Module::load(*lookup, checkpoint, loading);
 }
 
@@ -342,6 +339,8 @@ constexpr Option kOptions[] = {
     {"--target", "T", "cpu[:features] (default: cpu)"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},
+    {"--prepared", "FILE", "take the weights that wna16 prepare wrote"},
+    {"--jobs", "N", "experts that are prepared at once (default: --threads)"},
     {"--input", "FILE", "safetensors with the inputs (default: the reference)"},
     {"--tensor", "NAME", "an input, [M, hidden] (default: every x.M*)"},
     {"-o", "FILE", "write the results as safetensors"},

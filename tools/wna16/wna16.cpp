@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   llvm::PrettyStackTraceProgram trace(argc, argv);
   const Command *commands[] = {&importCommand, &explainCommand, &checkCommand,
-                               &runCommand,    &compileCommand, &layoutCommand};
+                               &runCommand,    &compileCommand, &prepareCommand,
+                               &layoutCommand};
   return dispatch(commands, argc, argv);
 }
