@@ -16,43 +16,6 @@
 using namespace mlir;
 using namespace wna16;
 
-static const PlanKind kKinds[] = {
-    {"experts",
-     {"w13", "w2", "hidden", "element", "top_k", "activation",
-      "activation_type", "batched", "weight_on_input", "batch_invariant",
-      "bias_layout", "alpha", "beta", "limit"},
-     {"x", "weights", "ids", "w13*", "w2*", "bias13", "bias2", "expert_map",
-      "y"},
-     "x"},
-    {"linear",
-     {"weight", "batch_invariant"},
-     {"x", "weight*", "bias", "y"},
-     "x"},
-    {"route",
-     {"experts", "top_k", "scoring", "renormalize", "groups", "top_groups",
-      "softmax_after_topk", "scaling"},
-     {"logits", "correction", "weights", "ids"},
-     "logits"},
-    {"convert", {"source", "target"}, {"source*", "target*"}},
-    {"convert_bias", {"source", "target"}, {"source", "target"}},
-    {"dequantize", {"source", "target", "scale_first"}, {"source*", "target"}},
-    {"quantize", {"source", "target"}, {"source", "target*"}},
-};
-
-const PlanKind *wna16::findPlanKind(StringRef name) {
-  for (const PlanKind &kind : kKinds)
-    if (kind.name == name)
-      return &kind;
-  return nullptr;
-}
-
-std::string wna16::planKindNames() {
-  std::string names;
-  for (const PlanKind &kind : kKinds)
-    names += (names.empty() ? "" : ", ") + kind.name.str();
-  return names;
-}
-
 std::vector<std::string> wna16::getAbiRoles(const PlanKind &kind) {
   std::vector<std::string> roles;
   for (StringRef role : kind.roles) {
@@ -223,26 +186,100 @@ static void copyWords(const PlanT &plan, SmallVectorImpl<int64_t> *words) {
   std::memcpy(words->data(), &plan, sizeof(PlanT));
 }
 
+static void buildExperts(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(expertsPlan(read), words);
+}
+
+static void buildRoute(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(routePlan(read), words);
+}
+
+static void buildLinear(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(wna16_linear_plan{WNA16_ABI_VERSION, read.weight("weight"),
+                              read.flag("batch_invariant")},
+            words);
+}
+
+static void buildConvert(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.weight("source"),
+                               read.weight("target"), read.flag("scale_first")},
+            words);
+}
+
+static void buildConvertBias(FieldReader &read,
+                             SmallVectorImpl<int64_t> *words) {
+  copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.bias("source"),
+                               read.bias("target"), 0},
+            words);
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct KindRow {
+  PlanKind kind;
+  void (*build)(FieldReader &read, SmallVectorImpl<int64_t> *words);
+};
+
+} // namespace
+
+static const KindRow kKinds[] = {
+    {{"experts",
+      {"w13", "w2", "hidden", "element", "top_k", "activation",
+       "activation_type", "batched", "weight_on_input", "batch_invariant",
+       "bias_layout", "alpha", "beta", "limit"},
+      {"x", "weights", "ids", "w13*", "w2*", "bias13", "bias2", "expert_map",
+       "y"},
+      "x"},
+     buildExperts},
+    {{"linear",
+      {"weight", "batch_invariant"},
+      {"x", "weight*", "bias", "y"},
+      "x"},
+     buildLinear},
+    {{"route",
+      {"experts", "top_k", "scoring", "renormalize", "groups", "top_groups",
+       "softmax_after_topk", "scaling"},
+      {"logits", "correction", "weights", "ids"},
+      "logits"},
+     buildRoute},
+    {{"convert", {"source", "target"}, {"source*", "target*"}}, buildConvert},
+    {{"convert_bias", {"source", "target"}, {"source", "target"}},
+     buildConvertBias},
+    {{"dequantize", {"source", "target", "scale_first"}, {"source*", "target"}},
+     buildConvert},
+    {{"quantize", {"source", "target"}, {"source", "target*"}}, buildConvert},
+};
+
+static const KindRow *findRow(StringRef name) {
+  for (const KindRow &row : kKinds)
+    if (row.kind.name == name)
+      return &row;
+  return nullptr;
+}
+
+const PlanKind *wna16::findPlanKind(StringRef name) {
+  const KindRow *row = findRow(name);
+  return row ? &row->kind : nullptr;
+}
+
+std::string wna16::planKindNames() {
+  std::string names;
+  for (const KindRow &row : kKinds)
+    names += (names.empty() ? "" : ", ") + row.kind.name.str();
+  return names;
+}
+
 Failure wna16::buildPlan(StringRef kind, DictionaryAttr fields,
                          SmallVectorImpl<int64_t> *words) {
+  const KindRow *row = findRow(kind);
+  if (!row)
+    return fail("expected a plan kind (" + planKindNames() + "), got '" +
+                kind.str() + "'");
   FieldReader read(fields);
-  if (kind == "experts") {
-    copyWords(expertsPlan(read), words);
-  } else if (kind == "route") {
-    copyWords(routePlan(read), words);
-  } else if (kind == "linear") {
-    copyWords(wna16_linear_plan{WNA16_ABI_VERSION, read.weight("weight"),
-                                read.flag("batch_invariant")},
-              words);
-  } else if (kind == "convert_bias") {
-    copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.bias("source"),
-                                 read.bias("target"), 0},
-              words);
-  } else {
-    copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.weight("source"),
-                                 read.weight("target"),
-                                 read.flag("scale_first")},
-              words);
-  }
+  row->build(read, words);
   return read.takeFailure();
 }
