@@ -116,8 +116,7 @@ template <typename Work>
 double secondsOf(Work work) {
   auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                       start)
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
       .count();
 }
 
@@ -130,8 +129,8 @@ double median(std::vector<double> times) {
 /// Bytes a second, read and written, of copying the codes of `from` expert by
 /// expert.
 double copyRate(const Stored &from, Stored &to) {
-  auto size = static_cast<size_t>(
-      std::min(from.bytes, to.bytes) / from.spec.experts / 64 * 64);
+  auto size = static_cast<size_t>(std::min(from.bytes, to.bytes) /
+                                  from.spec.experts / 64 * 64);
   auto *in = from.buffers.get<uint8_t>(Part::Codes);
   auto *out = to.buffers.get<uint8_t>(Part::Codes);
   int64_t codes = from.spec.experts * from.spec.rows() * from.spec.input / 2;
