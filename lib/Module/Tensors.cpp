@@ -19,24 +19,6 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-/// DLPack's type code, per ScalarType.
-uint8_t dlpackCode(ScalarType type) {
-  switch (type) {
-  case ScalarType::F16:
-  case ScalarType::F32:
-  case ScalarType::F64:
-    return 2;
-  case ScalarType::BF16:
-    return 4;
-  case ScalarType::U8:
-    return 1;
-  case ScalarType::Bool:
-    return 6;
-  default:
-    return 0;
-  }
-}
-
 } // namespace
 
 std::optional<int64_t> wna16::bytesOf(ScalarType type,
@@ -66,10 +48,6 @@ std::string wna16::labelOf(const ModuleArgument &argument) {
 
 bool wna16::isWeight(const ModuleArgument &argument) {
   return argument.role == Role::Prepared || argument.role == Role::Parameter;
-}
-
-wna16_dtype wna16::dtypeOf(ScalarType type) {
-  return {dlpackCode(type), static_cast<uint8_t>(8 * sizeOf(type)), 1};
 }
 
 wna16_tensor wna16::makeTensor(void *data, ScalarType type,

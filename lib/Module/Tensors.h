@@ -10,6 +10,7 @@
 #define WNA16_LIB_MODULE_TENSORS_H
 
 #include "Module/Module.h"
+#include "Runtime/DType.h"
 
 #include <optional>
 
@@ -29,8 +30,6 @@ std::string shown(const ModuleArgument &argument);
 std::string labelOf(const ModuleArgument &argument);
 /// Whether it does not change from call to call.
 bool isWeight(const ModuleArgument &argument);
-
-wna16_dtype dtypeOf(ScalarType type);
 
 /// A function of a module.
 using EntryFn = int32_t (*)(const wna16_tensor *tensors, int64_t count,

@@ -9,6 +9,7 @@
 #include "Arguments.h"
 
 #include "Layout/Catalogue.h"
+#include "Runtime/DType.h"
 #include "Status.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 using namespace wna16;
 
@@ -25,25 +27,13 @@ namespace {
 
 constexpr int kMaxRank = 8;
 
-struct DTypeRow {
-  uint8_t code;
-  uint8_t bits;
-  ScalarType type;
-};
-constexpr DTypeRow kDTypes[] = {
-    {2, 16, ScalarType::F16}, {4, 16, ScalarType::BF16},
-    {2, 32, ScalarType::F32}, {2, 64, ScalarType::F64},
-    {0, 8, ScalarType::I8},   {1, 8, ScalarType::U8},
-    {0, 16, ScalarType::I16}, {0, 32, ScalarType::I32},
-    {0, 64, ScalarType::I64}, {6, 8, ScalarType::Bool},
-};
-constexpr int64_t kNumScalarTypes = std::size(kDTypes);
-
-const DTypeRow *findDType(const wna16_dtype &dtype) {
-  for (const DTypeRow &row : kDTypes)
-    if (row.code == dtype.code && row.bits == dtype.bits && dtype.lanes == 1)
-      return &row;
-  return nullptr;
+/// The element type that DLPack's description stands for.
+std::optional<ScalarType> findScalarType(const wna16_dtype &dtype) {
+  for (int64_t i = 0; i < kNumScalarTypes; ++i)
+    if (kDTypes[i].code == dtype.code && kDTypes[i].bits == dtype.bits &&
+        kDTypes[i].lanes == dtype.lanes)
+      return static_cast<ScalarType>(i);
+  return std::nullopt;
 }
 
 /// A text of fixed size, for messages.
@@ -170,12 +160,12 @@ Tensor ArgumentReader::take(const char *name, TypeSet types,
               static_cast<int>(tensor.device.device_type));
     return {};
   }
-  const DTypeRow *row = findDType(tensor.dtype);
-  if (!row || !(types & typeSet(row->type))) {
+  std::optional<ScalarType> type = findScalarType(tensor.dtype);
+  if (!type || !(types & typeSet(*type))) {
     setStatus(WNA16_INVALID_ARGUMENT,
               "%s: expected %s of type %s, got %s (code %d, %d bits, %d lanes)",
               kernel, name, describeTypes(types).chars,
-              row ? wna16::name(row->type).data() : "an unknown type",
+              type ? wna16::name(*type).data() : "an unknown type",
               tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
     return {};
   }
@@ -187,13 +177,13 @@ Tensor ArgumentReader::take(const char *name, TypeSet types,
               describeShape(tensor.shape, shown).chars);
     return {};
   }
-  if (const char *fault = findFault(tensor, row->type)) {
+  if (const char *fault = findFault(tensor, *type)) {
     setStatus(WNA16_INVALID_ARGUMENT, "%s: %s %s", kernel, name, fault);
     return {};
   }
   isGood = true;
   char *data = static_cast<char *>(tensor.data);
-  return {data ? data + tensor.byte_offset : nullptr, row->type, tensor.shape,
+  return {data ? data + tensor.byte_offset : nullptr, *type, tensor.shape,
           true};
 }
 

@@ -55,7 +55,8 @@ public:
       return failure();
     Value tensors = calls.tensorArray(builder, loc, op, buffers);
     if (!tensors)
-      return op.emitOpError() << "expected memrefs with identity layout";
+      return op.emitOpError() << "expected memrefs with identity layout and "
+                                 "elements of the runtime";
     Value workspace = calls.null(builder, loc),
           bytes = calls.i64(builder, loc, 0);
     if (op.getWorkspace()) {

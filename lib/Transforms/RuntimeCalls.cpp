@@ -8,7 +8,8 @@
 
 #include "Transforms/RuntimeCalls.h"
 
-#include "Runtime/wna16.h"
+#include "Dialect/WNA16/IR/WNA16.h"
+#include "Runtime/DType.h"
 #include "Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,15 +71,6 @@ int64_t RuntimeCalls::deviceType() {
   llvm_unreachable("every kind has a device type");
 }
 
-/// The DLPack code of an element type.
-static int64_t dtypeCode(Type type) {
-  if (type.isBF16())
-    return 4;
-  if (isa<FloatType>(type))
-    return 2;
-  return type.isInteger(1) ? 6 : 0;
-}
-
 Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
                                 Operation *user, ArrayRef<Value> buffers) {
   int64_t extents = 0;
@@ -86,7 +78,7 @@ Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
     if (!buffer)
       continue;
     auto type = cast<MemRefType>(buffer.getType());
-    if (!type.getLayout().isIdentity())
+    if (!type.getLayout().isIdentity() || !getScalarType(type.getElementType()))
       return {};
     extents += type.getRank();
   }
@@ -112,21 +104,19 @@ Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
     };
     if (buffer) {
       auto type = cast<MemRefType>(buffer.getType());
-      Type element = type.getElementType();
+      wna16_dtype dtype = dtypeOf(*getScalarType(type.getElementType()));
       Value shape =
           LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(),
                               shapes, LLVM::GEPArg(nextExtent));
       set(address(builder, loc, buffer), 0);
       set(i32(builder, loc, deviceType()), 1);
       set(i32(builder, loc, type.getRank()), 3);
-      set(LLVM::ConstantOp::create(builder, loc, builder.getI8Type(),
-                                   dtypeCode(element)),
-          4);
-      set(LLVM::ConstantOp::create(
-              builder, loc, builder.getI8Type(),
-              static_cast<int64_t>(element.getIntOrFloatBitWidth())),
-          5);
-      set(LLVM::ConstantOp::create(builder, loc, builder.getI16Type(), 1), 6);
+      auto constant = [&](Type field, int64_t value) {
+        return LLVM::ConstantOp::create(builder, loc, field, value);
+      };
+      set(constant(builder.getI8Type(), dtype.code), 4);
+      set(constant(builder.getI8Type(), dtype.bits), 5);
+      set(constant(builder.getI16Type(), dtype.lanes), 6);
       set(shape, 7);
       for (int64_t axis = 0; axis < type.getRank(); ++axis, ++nextExtent) {
         Value slot =

@@ -20,7 +20,7 @@ func.func @tensors(%x: tensor<?x64xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32>
 
 func.func @strided(%x: memref<?x64xf32, strided<[128, 1]>>, %y: memref<?x8xf32>) {
   %p = wna16.kernel_plan linear @wna16_cpu_linear {weight = tensor<64x8xf32, #wna16.dense>}
-  // expected-error @below {{expected memrefs with identity layout}}
+  // expected-error @below {{expected memrefs with identity layout and elements of the runtime}}
   wna16.kernel_run %p ins(%x : memref<?x64xf32, strided<[128, 1]>>) outs(%y : memref<?x8xf32>) roles ["x", "y"]
   return
 }
