@@ -46,16 +46,59 @@ Result<CodeMover> CodeMover::make(const WeightSpec &source,
   if (!codes.recodes &&
       fromUnsigned(target.code, 0, 0) != fromUnsigned(source.code, 0, 0))
     codes.flip = target.bits() == 4 ? 0x88 : 0x80;
-  bool sorts = source.actOrder != target.actOrder;
-  codes.mover =
-      BlockMover(*from, *to, target.bits(), extentsOf(source, target, window),
-                 !codes.recodes && !sorts);
+  MoveExtents extents = extentsOf(source, target, window);
+  if (source.actOrder != target.actOrder && !codes.recodes)
+    codes.planStrips(*from, *to, extents);
+  if (!codes.sorts)
+    codes.mover =
+        BlockMover(*from, *to, target.bits(), extents,
+                   !codes.recodes && source.actOrder == target.actOrder);
   return codes;
+}
+
+/// Plans a move by way of strips, unless an edge would be moved code by code.
+void CodeMover::planStrips(const AddressMap &from, const AddressMap &to,
+                           MoveExtents extents) {
+  static const BitOrder order = *BitOrder::parse("n0 n1 n2 n3 n4 n5 | K N");
+  strips = AddressMap(order, source.input, source.halves, source.output, 1);
+  MoveExtents all =
+      extentsOf(source, source, {0, source.input, 0, source.output});
+  striper = BlockMover(from, strips, source.bits(), all, true);
+  if (!striper.rest().empty())
+    return;
+  sorts = true;
+  mover = BlockMover(strips, to, target.bits(), extents, true);
 }
 
 void CodeMover::run(const ExpertView &from, const ExpertView &to,
                     const InputOrder &order,
                     const BlockMover::TileVisitor &visit) const {
+  if (!sorts)
+    return moveBlocks(from, to, order, visit);
+  int64_t bytes = strips.size() * source.bits() / 8;
+  std::unique_ptr<uint8_t[]> moved(new uint8_t[bytes]),
+      sorted(new uint8_t[bytes]);
+  striper.run(from.codeData, moved.get(), 0);
+  int64_t runBytes = strips.tile() * source.bits() / 8;
+  int64_t inputs = source.input;
+  for (int64_t at = 0; at < bytes; at += inputs * runBytes)
+    for (int64_t k = 0; k < inputs; ++k)
+      std::memcpy(sorted.get() + at + k * runBytes,
+                  moved.get() + at + order.source[k] * runBytes, runBytes);
+  ExpertView strip = from;
+  strip.codes = strips;
+  strip.codeData = sorted.get();
+  InputOrder counting = order;
+  for (int64_t k = 0; k < inputs; ++k) {
+    counting.source[k] = k;
+    counting.group[k] = order.group[order.source[k]];
+  }
+  moveBlocks(strip, to, counting, visit);
+}
+
+void CodeMover::moveBlocks(const ExpertView &from, const ExpertView &to,
+                           const InputOrder &order,
+                           const BlockMover::TileVisitor &visit) const {
   mover.run(from.codeData, to.codeData, flip, visit);
   for (BlockMover::Rect rect : mover.rest())
     moveRect(from, to, order, rect);

@@ -21,7 +21,8 @@ struct InputOrder {
 };
 
 /// Moves the codes of experts: blocks where codes keep their bits or flip their
-/// sign, code by code where a zero point or a permutation of inputs is needed.
+/// sign, code by code where their zero points are needed. Inputs are permuted
+/// in a layout between, where an input of 64 outputs is one run.
 class CodeMover {
 public:
   CodeMover() = default;
@@ -35,6 +36,11 @@ public:
            const InputOrder &order, const BlockMover::TileVisitor &visit) const;
 
 private:
+  void planStrips(const AddressMap &from, const AddressMap &to,
+                  MoveExtents extents);
+  void moveBlocks(const ExpertView &from, const ExpertView &to,
+                  const InputOrder &order,
+                  const BlockMover::TileVisitor &visit) const;
   void moveRect(const ExpertView &from, const ExpertView &to,
                 const InputOrder &order, BlockMover::Rect rect) const;
   uint32_t recode(const ExpertView &from, int64_t group, int64_t row,
@@ -46,6 +52,9 @@ private:
   bool recodes = false; ///< codes change with their zero point
   uint8_t flip = 0;     ///< XORed into every byte otherwise
   BlockMover mover;
+  bool sorts = false; ///< `mover` takes strips of sorted inputs
+  BlockMover striper; ///< makes strips
+  AddressMap strips;
 };
 
 } // namespace wna16

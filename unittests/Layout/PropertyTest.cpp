@@ -10,6 +10,7 @@
 
 #include "Layout/Scalar.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -92,6 +93,12 @@ constexpr CodeType kCodes[] = {CodeType::U4, CodeType::U4B8, CodeType::U8,
 // Every pair
 //===----------------------------------------------------------------------===//
 
+/// Extents with many factors of two, with few, and with none but a tile's.
+struct {
+  int64_t input, halves, output;
+} constexpr kExtents[] = {
+    {256, 1, 128}, {256, 2, 128}, {512, 1, 192}, {384, 2, 96}, {96, 2, 72}};
+
 // Through every ordered pair of layouts to the same values; what the target
 // held before does not show.
 TEST(Pairs, SameValuesWhateverTheTargetHeld) {
@@ -100,9 +107,9 @@ TEST(Pairs, SameValuesWhateverTheTargetHeld) {
   for (const LayoutEntry &a : allLayouts())
     for (const LayoutEntry &b : allLayouts())
       for (CodeType code : kCodes)
-        for (int64_t halves : {1, 2}) {
-          WeightSpec from = specOf(a, code, 256, halves, 128, 32);
-          WeightSpec to = specOf(b, code, 256, halves, 128, 32);
+        for (auto [input, halves, output] : kExtents) {
+          WeightSpec from = specOf(a, code, input, halves, output, 32);
+          WeightSpec to = specOf(b, code, input, halves, output, 32);
           if (!storageOf(from) || !storageOf(to))
             continue;
           Stored source(from), target(to), other(to, 0xff);
@@ -116,6 +123,118 @@ TEST(Pairs, SameValuesWhateverTheTargetHeld) {
         }
   EXPECT_GT(pairs, 500);
 }
+
+//===----------------------------------------------------------------------===//
+// Sorting and windows
+//===----------------------------------------------------------------------===//
+
+/// A random order of the inputs in groups of equal size.
+void randomizeGroups(Stored &stored, std::mt19937 &random) {
+  const WeightSpec &spec = stored.spec;
+  std::vector<int32_t> groups(static_cast<size_t>(spec.input));
+  for (int64_t k = 0; k < spec.input; ++k)
+    groups[k] = static_cast<int32_t>(k / spec.group);
+  for (int64_t e = 0; e < spec.experts; ++e) {
+    std::shuffle(groups.begin(), groups.end(), random);
+    std::memcpy(&stored.at(Part::GroupIndex)[e * spec.input * 4], groups.data(),
+                groups.size() * 4);
+  }
+}
+
+// Sorted inputs hold the values of the inputs that the permutation names.
+TEST(Sorting, PermutesInputs) {
+  std::mt19937 random(41);
+  for (const char *layout : {"gptq", "compressed_tensors"})
+    for (CodeType code : kCodes)
+      for (auto [input, halves, output] : kExtents) {
+        WeightSpec from = specOf(layout, code, input, halves, output, 32);
+        WeightSpec to = specOf("marlin", code, input, halves, output, 32);
+        from.actOrder = ActOrder::Index;
+        to.actOrder = ActOrder::Sorted;
+        if (!storageOf(from) || !storageOf(to))
+          continue;
+        SCOPED_TRACE(std::string(layout) + " " + std::to_string(input));
+        Stored source(from), target(to);
+        randomize(source, random);
+        randomizeGroups(source, random);
+        ASSERT_EQ(moveAll(source, target), "");
+        std::vector<float> values = valuesOf(source), got = valuesOf(target);
+        for (int64_t at = 0, rows = from.rows();
+             at < from.experts * rows * input; ++at) {
+          int64_t expert = at / (rows * input), k = at % input;
+          int32_t old;
+          std::memcpy(
+              &old, &target.at(Part::Permutation)[(expert * input + k) * 4], 4);
+          ASSERT_EQ(got[at], values[at - k + old]) << at;
+        }
+      }
+}
+
+/// The values of the source's window, and zeros, are in the target.
+void expectWindow(Stored &target, Stored &source, Window window) {
+  std::vector<float> got = valuesOf(target), values = valuesOf(source);
+  const WeightSpec &to = target.spec, &from = source.spec;
+  for (int64_t e = 0; e < to.experts; ++e)
+    for (int64_t r = 0; r < to.rows(); ++r)
+      for (int64_t k = 0; k < to.input; ++k) {
+        int64_t n = r % to.output;
+        int64_t row = r / to.output * from.output + window.output + n;
+        bool moved = n < window.outputs && k < window.inputs;
+        ASSERT_EQ(got[(e * to.rows() + r) * to.input + k],
+                  moved ? values[(e * from.rows() + row) * from.input +
+                                 window.input + k]
+                        : 0.0f)
+            << "row " << r << " input " << k;
+      }
+}
+
+// A window that starts anywhere, padded to what the target's tiles need; its
+// groups are those of the source, or finer ones where it starts within one.
+TEST(Windows, TakeAPart) {
+  std::mt19937 random(43);
+  constexpr Window kWindows[] = {{0, 256, 0, 96},
+                                 {128, 128, 96, 96},
+                                 {64, 192, 24, 72},
+                                 {32, 96, 7, 50},
+                                 {256, 256, 64, 128}};
+  for (const char *from : {"gptq", "awq", "compressed_tensors", "otf"})
+    for (const LayoutEntry &to : allLayouts())
+      for (CodeType code : {CodeType::U4, CodeType::U8B128})
+        for (Window window : kWindows)
+          for (int64_t halves : {1, 2}) {
+            int64_t group = window.input % 128 ? 32 : 128;
+            WeightSpec spec = specOf(to, code, 256, halves, 128, group);
+            Stored source(specOf(from, code, 512, halves, 192, 128));
+            if (!storageOf(spec) || checkMove(source.spec, spec, window))
+              continue;
+            SCOPED_TRACE(std::string(from) + " to " + std::string(to.name));
+            randomize(source, random);
+            Stored target(spec), other(spec, 0xff);
+            for (Stored *out : {&target, &other})
+              ASSERT_EQ(moveWeight(source.spec, source.buffers(), spec,
+                                   out->buffers(), {0, 2}, window)
+                            .message,
+                        "");
+            EXPECT_EQ(target.parts, other.parts);
+            expectWindow(target, source, window);
+          }
+}
+
+TEST(Windows, StayWithinTheSource) {
+  WeightSpec from = specOf("gptq", CodeType::U4B8, 256, 1, 128, 64);
+  WeightSpec to = specOf("otf", CodeType::U4B8, 128, 1, 128, 64);
+  EXPECT_EQ(checkMove(from, to, {192, 128, 0, -1}).message,
+            "expected a window within input 256, got 128 from 192 on");
+  EXPECT_EQ(checkMove(from, to, {0, 128, -1, -1}).message,
+            "expected a window within output 128, got 129 from -1 on");
+  EXPECT_EQ(checkMove(from, to, {32, 128, 0, -1}).message,
+            "expected the new group (64) to divide the window's first input "
+            "(32)");
+}
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
 
 /// Pads every side; NaNs as what was there.
 void padsInto(const char *to, CodeType code, int64_t group, bool fp8 = false) {
