@@ -1,0 +1,91 @@
+//===- Experts.h - Plan, arguments and kernels of fused experts ---------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_RUNTIME_CUDA_EXPERTS_H
+#define WNA16_LIB_RUNTIME_CUDA_EXPERTS_H
+
+#include "../Arguments.h"
+#include "Device.h"
+#include "Parameters.h"
+
+namespace wna16::cuda {
+
+/// A plan that passed the checks.
+struct ExpertsPlan {
+  wna16_experts_plan fields;
+  WeightSpec w13;
+  WeightSpec w2;
+
+  bool isGated() const { return w13.halves == 2; }
+  ScalarType element() const { return static_cast<ScalarType>(fields.element); }
+};
+
+/// Slots that one round of launches takes: bounds the workspace.
+constexpr int64_t kSlotsPerRound = 131072;
+/// Up to so many slots are rows of f32 between the second product and the sum;
+/// beyond that rows are of the 16-bit element type.
+constexpr int64_t kWideSlots = 8192;
+
+/// The pieces of the workspace, for one round.
+struct Buffers {
+  int32_t *counters; ///< [kCounters], zero between kernels
+  SortedSlots sorted;
+  void *hidden; ///< [slots, w2.input], of the element type
+  void *rows;   ///< [slots, hidden], weighted
+  static constexpr int64_t kCounters = 4096;
+  /// The smallest tile that slots are cut into.
+  static constexpr int64_t kLeastTile = 16;
+};
+
+/// What the kernels of one round are given.
+struct ExpertsRound {
+  const ExpertsPlan *plan;
+  const DeviceInfo *device;
+  cudaStream_t stream;
+  DeviceWeight w13, w2;
+  DeviceBias bias13, bias2;
+  Routing routing;
+  DeviceActivation activation;
+  int64_t tokens; ///< batched: slots
+  const void *x;
+  void *y;
+  ScalarType outType;
+  ScalarType rowType;
+  Buffers buffers;
+};
+
+/// One way to run fused experts; the first in the table that takes a call runs
+/// it. Launches only: false, with a status, when one could not be made.
+struct ExpertsKernel {
+  const char *name;
+  bool (*takes)(const ExpertsPlan &plan, int capability, int64_t tokens);
+  bool (*run)(const ExpertsRound &round);
+};
+
+extern const ExpertsKernel plainExperts;
+extern const ExpertsKernel streamExperts;
+extern const ExpertsKernel wgmmaExperts;
+
+/// Sorts the slots of a round by expert, in tiles of `tile` slots.
+bool sortSlots(const ExpertsRound &round, int tile);
+/// Tiles that sortSlots makes at most.
+int64_t maxTiles(int64_t slots, int64_t experts, int64_t tile);
+/// Sums the weighted rows of each token's slots into y.
+bool sumSlots(const ExpertsRound &round);
+
+/// Whether the tiled kernels read this weight: 16 x 64 tiles, scales of the
+/// element type, rows in order.
+bool isTiled(const WeightSpec &weight, ScalarType element);
+
+/// Descriptions for kernels; the spec passed the checks.
+DeviceWeight describe(const WeightSpec &spec, const WeightBuffers &buffers);
+DeviceMap describe(const AddressMap &map, int64_t outputs);
+
+} // namespace wna16::cuda
+
+#endif // WNA16_LIB_RUNTIME_CUDA_EXPERTS_H

@@ -1,0 +1,217 @@
+//===- Slots.cu - Sorting slots by expert and summing them --------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Experts.h"
+#include "Kernels.cuh"
+
+using namespace wna16;
+using namespace wna16::cuda;
+
+static constexpr const char *kKernel = "fused_experts";
+static constexpr int kSortThreads = 1024;
+/// Counts of as many experts fit into shared memory.
+static constexpr int64_t kMaxExperts = 8192;
+
+//===----------------------------------------------------------------------===//
+// Sorting
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a warp adds up in an inclusive scan.
+__device__ int scanWarp(int value) {
+  const int lane = threadIdx.x & 31;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int other = __shfl_up_sync(~0u, value, distance);
+    if (lane >= distance)
+      value += other;
+  }
+  return value;
+}
+
+/// Exclusive sums over the block's threads; `total` is that of all.
+__device__ int scanBlock(int value, int *partial, int &total) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int inclusive = scanWarp(value);
+  __syncthreads();
+  if (lane == 31)
+    partial[warp] = inclusive;
+  __syncthreads();
+  if (warp == 0) {
+    const int sum = scanWarp(partial[lane]);
+    partial[lane] = sum;
+  }
+  __syncthreads();
+  total = partial[31];
+  return inclusive - value + (warp ? partial[warp - 1] : 0);
+}
+
+} // namespace
+
+/// One block: counts, offsets and tiles, then the slots themselves. The order
+/// within an expert varies; no result depends on it.
+__global__ void __launch_bounds__(kSortThreads)
+    sortKernel(Routing routing, SortedSlots sorted, int tileSize) {
+  extern __shared__ int32_t counts[]; // [experts], then positions
+  __shared__ int partial[32];
+  const auto experts = static_cast<int>(routing.experts);
+  letNextStart();
+  for (int e = threadIdx.x; e < experts; e += kSortThreads)
+    counts[e] = 0;
+  __syncthreads();
+  for (int64_t s = threadIdx.x; s < routing.slots; s += kSortThreads)
+    if (const int expert = expertOf(routing, s); expert >= 0)
+      atomicAdd(&counts[expert], 1);
+  __syncthreads();
+  int slots = 0, tiles = 0;
+  for (int first = 0; first < experts; first += kSortThreads) {
+    const int e = first + static_cast<int>(threadIdx.x);
+    const int count = e < experts ? counts[e] : 0;
+    const int mine = (count + tileSize - 1) / tileSize;
+    int slotTotal, tileTotal;
+    const int begin = slots + scanBlock(count, partial, slotTotal);
+    const int tile = tiles + scanBlock(mine, partial, tileTotal);
+    if (e < experts) {
+      sorted.begin[e] = begin;
+      counts[e] = begin;
+      for (int i = 0; i < mine; ++i)
+        sorted.tiles[tile + i] = {e, begin + i * tileSize,
+                                  min(tileSize, count - i * tileSize), 0};
+    }
+    slots += slotTotal;
+    tiles += tileTotal;
+  }
+  if (threadIdx.x == 0) {
+    sorted.begin[experts] = slots;
+    *sorted.numTiles = tiles;
+  }
+  __syncthreads();
+  for (int64_t s = threadIdx.x; s < routing.slots; s += kSortThreads)
+    if (const int expert = expertOf(routing, s); expert >= 0)
+      sorted.order[atomicAdd(&counts[expert], 1)] = static_cast<int32_t>(s);
+}
+
+int64_t cuda::maxTiles(int64_t slots, int64_t experts, int64_t tile) {
+  return std::min(slots, slots / tile + experts);
+}
+
+bool cuda::sortSlots(const ExpertsRound &round, int tile) {
+  if (!checkRange(kKernel, "experts", round.routing.experts, 1, kMaxExperts))
+    return false;
+  Launch how;
+  how.grid = 1;
+  how.block = kSortThreads;
+  how.shared = static_cast<size_t>(round.routing.experts) * sizeof(int32_t);
+  how.stream = round.stream;
+  return launch(kKernel, sortKernel, how, round.routing, round.buffers.sorted,
+                tile);
+}
+
+//===----------------------------------------------------------------------===//
+// Summing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Eight neighbouring elements as floats.
+template <typename T>
+__device__ void load8(const T *from, float (&to)[8]) {
+  const uint4 raw = *reinterpret_cast<const uint4 *>(from);
+  const T *elements = reinterpret_cast<const T *>(&raw);
+  for (int i = 0; i < 8; ++i)
+    to[i] = static_cast<float>(elements[i]);
+}
+
+template <>
+__device__ void load8<float>(const float *from, float (&to)[8]) {
+  const auto *raw = reinterpret_cast<const float4 *>(from);
+  const float4 a = raw[0], b = raw[1];
+  to[0] = a.x, to[1] = a.y, to[2] = a.z, to[3] = a.w;
+  to[4] = b.x, to[5] = b.y, to[6] = b.z, to[7] = b.w;
+}
+
+} // namespace
+
+/// One thread sums eight columns of a token, in the order of its slots.
+template <typename T>
+__global__ void sumKernel(Routing routing, const T *rows, int64_t width,
+                          int64_t tokens, ScalarType outType, void *y) {
+  letNextStart();
+  waitForPrevious();
+  const int64_t perToken = width / 8;
+  const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= tokens * perToken)
+    return;
+  const int64_t token = index / perToken, column = index % perToken * 8;
+  float sum[8] = {};
+  constexpr int kAtOnce = 4;
+  for (int64_t first = 0; first < routing.topK; first += kAtOnce) {
+    float values[kAtOnce][8];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t slot = token * routing.topK + first + i;
+      if (first + i < routing.topK && expertOf(routing, slot) >= 0)
+        load8(rows + slot * width + column, values[i]);
+      else
+        for (float &value : values[i])
+          value = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      for (int j = 0; j < 8; ++j)
+        sum[j] += values[i][j];
+  }
+  for (int j = 0; j < 8; ++j)
+    storeElement(outType, y, token * width + column + j, sum[j]);
+}
+
+/// The same, one column a thread.
+__global__ void sumOddKernel(Routing routing, const void *rows,
+                             ScalarType rowType, int64_t width, int64_t tokens,
+                             ScalarType outType, void *y) {
+  const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= tokens * width)
+    return;
+  const int64_t token = index / width, column = index % width;
+  float sum = 0;
+  for (int64_t i = 0; i < routing.topK; ++i) {
+    const int64_t slot = token * routing.topK + i;
+    if (expertOf(routing, slot) >= 0)
+      sum += loadElement(rowType, rows, slot * width + column);
+  }
+  storeElement(outType, y, index, sum);
+}
+
+bool cuda::sumSlots(const ExpertsRound &round) {
+  constexpr int kThreads = 256;
+  const int64_t width = round.plan->fields.hidden;
+  const bool wide = width % 8 == 0;
+  const int64_t work = round.tokens * width / (wide ? 8 : 1);
+  Launch how;
+  how.grid = static_cast<unsigned>((work + kThreads - 1) / kThreads);
+  how.block = kThreads;
+  how.stream = round.stream;
+  how.early = wide;
+  auto sum = [&](auto *rows, auto kernel) {
+    return launch(kKernel, kernel, how, round.routing, rows, width,
+                  round.tokens, round.outType, round.y);
+  };
+  void *rows = round.buffers.rows;
+  if (!wide)
+    return launch(kKernel, sumOddKernel, how, round.routing, rows,
+                  round.rowType, width, round.tokens, round.outType, round.y);
+  switch (round.rowType) {
+  case ScalarType::F16:
+    return sum(static_cast<const __half *>(rows), sumKernel<__half>);
+  case ScalarType::BF16:
+    return sum(static_cast<const __nv_bfloat16 *>(rows),
+               sumKernel<__nv_bfloat16>);
+  default:
+    return sum(static_cast<const float *>(rows), sumKernel<float>);
+  }
+}

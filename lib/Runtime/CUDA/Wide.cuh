@@ -1,0 +1,64 @@
+//===- Wide.cuh - Products for many tokens an expert --------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block multiplies 256 rows of weights with a tile of slots of one expert,
+// then goes on to its next tile. Four warps bring data: the copy engine codes
+// and scales, the warps themselves the slots' rows of activations. Eight warps
+// compute: codes become 16-bit weights in registers, a step ahead of the matrix
+// instructions that take them from there. Gate and up of an output lie in one
+// block, so the first product ends with the activation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_RUNTIME_CUDA_WIDE_CUH
+#define WNA16_LIB_RUNTIME_CUDA_WIDE_CUH
+
+#include "Experts.h"
+#include "Fragments.cuh"
+#include "Kernels.cuh"
+
+namespace wna16::cuda {
+
+/// Inputs of one step.
+constexpr int kWideInputs = 64;
+
+struct WideParameters {
+  CUtensorMap codes; ///< words of a tile, row tiles, input tiles
+  CUtensorMap scales;
+  CUtensorMap zeros;
+  int32_t hasZeros;
+  int32_t inputTiles; ///< of an expert
+  int32_t rowTiles;
+  int32_t groups;
+  int32_t groupTiles;
+  int32_t zeroShift;
+  int32_t secondTile; ///< from the first pair of row tiles to the second
+  int32_t blockTiles; ///< row tiles from one block of rows to the next
+  int32_t rowBlocks;
+  Routing routing;
+  SortedSlots sorted;
+  const void *in;
+  void *out;
+  int64_t inWidth, outWidth;
+  int32_t first;
+  int32_t weightOnInput;
+};
+
+struct WideKernel {
+  void (*function)(const WideParameters);
+  size_t shared;
+};
+
+/// Defined for each combination in a file of its own. `gated`: the first
+/// product of experts with a gate.
+template <typename T, bool SWAP>
+WideKernel wideKernel(bool gated, int tileSlots);
+
+} // namespace wna16::cuda
+
+#endif // WNA16_LIB_RUNTIME_CUDA_WIDE_CUH
