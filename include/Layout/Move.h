@@ -36,6 +36,9 @@ struct Window {
   int64_t outputs = -1;
 };
 
+/// The window with its extents filled in, once it lies within the source.
+Result<Window> resolve(const WeightSpec &source, Window window);
+
 /// Whether `moveWeight` can bring `source` into `target`, and if not, why, with
 /// the numbers. Allowed: any pair of layouts; target extents >= the window's
 /// (new inputs of an old group get the code that decodes to 0; other padding
@@ -46,7 +49,8 @@ struct Window {
 /// implied zero only when the source's zero is that implied one); zero-point
 /// conventions; scale type (rounded to nearest even once; I16 folds the scales
 /// and produces GlobalScale) and factor (`scaleFactor` of the code type);
-/// act-order Index -> Sorted.
+/// act-order Index -> Sorted. Act-order rows keep group and input; those of a
+/// window of the inputs stay Index and keep all groups (`keptGroups`).
 Failure checkMove(const WeightSpec &source, const WeightSpec &target,
                   Window window = {});
 
@@ -110,9 +114,11 @@ private:
 };
 
 /// Moves a bias (or any [experts, rows] tensor of 16- or 32-bit elements)
-/// between the bias orders of two layouts and pads each half with zeros.
+/// between the bias orders of two layouts and pads each half with zeros. Of the
+/// window the outputs count.
 Failure moveBias(const WeightSpec &source, const void *from,
-                 const WeightSpec &target, void *to, ScalarType type);
+                 const WeightSpec &target, void *to, ScalarType type,
+                 Window window = {});
 
 } // namespace wna16
 

@@ -103,6 +103,10 @@ struct WeightSpec {
   ActOrder actOrder = ActOrder::None;
   /// Input rows that share a scale; -1: all of them.
   int64_t group = -1;
+  /// With ActOrder::Index, where there are more groups than the input fills: a
+  /// shard of the inputs, whose rows may belong to any group of the whole. 0:
+  /// those of the input.
+  int64_t keptGroups = 0;
   const LayoutEntry *layout = nullptr;
   int64_t experts = 1;
   int64_t input = 0;
@@ -111,7 +115,8 @@ struct WeightSpec {
 
   /// Outputs of all halves: row r of the weight is half r / output.
   int64_t rows() const { return halves * output; }
-  /// ceil(input / group), 1 for channel scales and 0 for dense weights.
+  /// keptGroups, or ceil(input / group); 1 for channel scales and 0 for dense
+  /// weights.
   int64_t groups() const;
   /// Bits of one code; for dense weights, of one element.
   int bits() const;

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define WNA16_ABI_VERSION 1
+#define WNA16_ABI_VERSION 2
 #define WNA16_EXPORT __attribute__((visibility("default")))
 
 typedef int32_t wna16_status;
@@ -117,6 +117,7 @@ typedef struct {
   int64_t input;
   int64_t halves;
   int64_t output;
+  int64_t kept_groups; /* 0: those of the input; see WeightSpec::keptGroups */
 } wna16_weight;
 enum { WNA16_WEIGHT_TENSORS = 6 };
 
@@ -208,14 +209,21 @@ WNA16_EXPORT const char *wna16_cpu_fused_experts_kernel(const void *plan,
                                                         int64_t tokens);
 
 /* convert: one step from one stored form to another (pad, regroup, repack,
- * recode, sort). tensors: the six of the source; out: the six of the target.
- * Allocates its index tables: it is a preparation step, not a call of
- * forward. */
+ * recode, sort, shard). tensors: the six of the source; out: the six of the
+ * target. A window takes inputs [input, input + inputs) and of each half
+ * outputs [output, output + outputs) of the source alone. Allocates its index
+ * tables: it is a preparation step, not a call of forward. */
 typedef struct {
   int64_t abi_version;
   wna16_weight source;
   wna16_weight target;
   int64_t scale_first; /* dequantize: rnd(rnd(Q - z) * rnd(s)) */
+  /* The window of convert and convert_bias (outputs alone); without one these
+   * are 0. */
+  int64_t input;
+  int64_t inputs; /* 0: all from the first on */
+  int64_t output;
+  int64_t outputs; /* 0: all from the first on */
 } wna16_convert_plan;
 WNA16_EXPORT wna16_status wna16_cpu_convert(const void *plan,
                                             const wna16_tensor *tensors,

@@ -121,7 +121,7 @@ static Failure checkCodes(const WeightSpec &source, const WeightSpec &target) {
 }
 
 /// The window with its extents filled in, once it lies within the source.
-static Result<Window> resolve(const WeightSpec &source, Window window) {
+Result<Window> wna16::resolve(const WeightSpec &source, Window window) {
   if (window.inputs < 0)
     window.inputs = source.input - window.input;
   if (window.outputs < 0)
@@ -157,8 +157,38 @@ static Failure checkGrowth(const WeightSpec &source, const WeightSpec &target,
   return ok();
 }
 
+/// Rows keep their groups: sorted ones all, indexed ones of a window with all
+/// scales and zero points of the whole.
+static Failure checkActOrder(const WeightSpec &source, const WeightSpec &target,
+                             Window window) {
+  if (source.group != target.group || source.groups() != target.groups() ||
+      target.input != window.inputs)
+    return fail(
+        "expected act-order rows to keep group, groups and input, got "
+        "group " +
+        std::to_string(source.group) + " to " + std::to_string(target.group) +
+        ", groups " + std::to_string(source.groups()) + " to " +
+        std::to_string(target.groups()) + " and input " +
+        std::to_string(window.inputs) + " to " + std::to_string(target.input));
+  if (window.inputs != source.input && target.actOrder == ActOrder::Sorted)
+    return fail("expected all " + std::to_string(source.input) +
+                " inputs of sorted act-order rows, got " +
+                std::to_string(window.inputs) +
+                "; take them with act_order = index");
+  return ok();
+}
+
 static Failure checkGroups(const WeightSpec &source, const WeightSpec &target,
                            Window window) {
+  if (source.actOrder != target.actOrder &&
+      (source.actOrder != ActOrder::Index ||
+       target.actOrder != ActOrder::Sorted))
+    return fail("expected act_order to stay or to go from index to sorted, "
+                "got " +
+                show(name(source.actOrder)) + " and " +
+                show(name(target.actOrder)));
+  if (source.actOrder != ActOrder::None)
+    return checkActOrder(source, target, window);
   if (source.groups() > 1 && (target.group < 0 || source.group % target.group))
     return fail("expected the new group (" + std::to_string(target.group) +
                 ") to divide the old one (" + std::to_string(source.group) +
@@ -167,21 +197,6 @@ static Failure checkGroups(const WeightSpec &source, const WeightSpec &target,
     return fail("expected the new group (" + std::to_string(target.group) +
                 ") to divide the window's first input (" +
                 std::to_string(window.input) + ")");
-  if (source.actOrder != target.actOrder &&
-      (source.actOrder != ActOrder::Index ||
-       target.actOrder != ActOrder::Sorted))
-    return fail("expected act_order to stay or to go from index to sorted, "
-                "got " +
-                show(name(source.actOrder)) + " and " +
-                show(name(target.actOrder)));
-  if (source.actOrder != ActOrder::None &&
-      (source.group != target.group || source.input != target.input ||
-       window.inputs != source.input))
-    return fail("expected act-order rows to keep group and input, got group " +
-                std::to_string(source.group) + " to " +
-                std::to_string(target.group) + " and input " +
-                std::to_string(source.input) + " to " +
-                std::to_string(target.input));
   return ok();
 }
 
@@ -245,7 +260,8 @@ private:
     if (source.actOrder != target.actOrder)
       return sortInputs(size);
     if (to.groupIndex)
-      std::copy_n(from.groupIndex, 4 * source.input, to.groupIndex);
+      std::copy_n(from.groupIndex + 4 * window.input, 4 * window.inputs,
+                  to.groupIndex);
     if (to.permutation)
       std::copy_n(from.permutation, 4 * source.input, to.permutation);
     return ok();
@@ -407,7 +423,8 @@ Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
 }
 
 Failure wna16::moveBias(const WeightSpec &source, const void *from,
-                        const WeightSpec &target, void *to, ScalarType type) {
+                        const WeightSpec &target, void *to, ScalarType type,
+                        Window window) {
   for (const WeightSpec *spec : {&source, &target})
     if (Result<std::vector<StoredPart>> parts = storageOf(*spec); !parts)
       return parts.takeFailure();
@@ -422,22 +439,27 @@ Failure wna16::moveBias(const WeightSpec &source, const void *from,
     return in.takeFailure();
   if (!out)
     return out.takeFailure();
+  Result<Window> part = resolve(source, window);
+  if (!part)
+    return part.takeFailure();
   if (source.experts != target.experts || source.halves != target.halves ||
-      target.output < source.output)
+      target.output < part->outputs)
     return fail("expected a bias of equal experts and halves that does not "
                 "shrink, got " +
-                std::to_string(source.output) + " to " +
+                std::to_string(part->outputs) + " to " +
                 std::to_string(target.output));
   int64_t size = sizeOf(type);
   auto *bytes = static_cast<uint8_t *>(to);
   const auto *original = static_cast<const uint8_t *>(from);
   for (int64_t e = 0; e < target.experts; ++e) {
     std::fill_n(bytes + e * target.rows() * size, target.rows() * size, 0);
-    for (int64_t r = 0; r < source.rows(); ++r) {
-      int64_t row = r / source.output * target.output + r % source.output;
-      std::copy_n(original + (e * source.rows() + in->row(r)) * size, size,
-                  bytes + (e * target.rows() + out->row(row)) * size);
-    }
+    for (int64_t half = 0; half < source.halves; ++half)
+      for (int64_t n = 0; n < part->outputs; ++n) {
+        int64_t row = in->row(half * source.output + part->output + n);
+        int64_t place = out->row(half * target.output + n);
+        std::copy_n(original + (e * source.rows() + row) * size, size,
+                    bytes + (e * target.rows() + place) * size);
+      }
   }
   return ok();
 }

@@ -18,12 +18,16 @@ using namespace wna16;
 
 /// Whether a group of the target is a group of the source.
 bool SideMover::keepsGroups() const {
+  if (target.actOrder != ActOrder::None)
+    return true;
   if (source.groups() <= 1)
     return target.groups() <= 1;
   return source.group == target.group && window.input % source.group == 0;
 }
 
 int64_t SideMover::sourceGroup(int64_t group) const {
+  if (target.actOrder != ActOrder::None)
+    return group;
   int64_t first = target.group < 0 ? 0 : group * target.group;
   return source.groups() <= 1 ? 0 : (window.input + first) / source.group;
 }
@@ -35,7 +39,9 @@ MoveExtents SideMover::extents() const {
   extents.innerBegin = keepsGroups() ? sourceGroup(0) : 0;
   int64_t size =
       std::min(groupSize(target), std::max<int64_t>(target.input, 1));
-  extents.inners = window.inputs / size + (window.inputs % size != 0);
+  extents.inners = target.actOrder != ActOrder::None
+                       ? target.groups()
+                       : window.inputs / size + (window.inputs % size != 0);
   extents.filledInners = extents.inners;
   extents.targetInners = target.groups();
   extents.sourceOutputs = source.output;

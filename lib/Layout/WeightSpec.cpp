@@ -73,12 +73,16 @@ int64_t wna16::sizeOf(ScalarType type) {
 // WeightSpec
 //===----------------------------------------------------------------------===//
 
+static int64_t groupsOfInput(const WeightSpec &spec) {
+  if (spec.group <= 0)
+    return 1;
+  return spec.input / spec.group + (spec.input % spec.group ? 1 : 0);
+}
+
 int64_t WeightSpec::groups() const {
   if (code == CodeType::Dense)
     return 0;
-  if (group <= 0)
-    return 1;
-  return input / group + (input % group ? 1 : 0);
+  return keptGroups > 0 ? keptGroups : groupsOfInput(*this);
 }
 
 int WeightSpec::bits() const {
@@ -97,8 +101,9 @@ int WeightSpec::bits() const {
 bool WeightSpec::operator==(const WeightSpec &o) const {
   return code == o.code && element == o.element && scale == o.scale &&
          zeros == o.zeros && actOrder == o.actOrder && group == o.group &&
-         layout == o.layout && experts == o.experts && input == o.input &&
-         halves == o.halves && output == o.output;
+         keptGroups == o.keptGroups && layout == o.layout &&
+         experts == o.experts && input == o.input && halves == o.halves &&
+         output == o.output;
 }
 
 template <typename Shape>
@@ -137,9 +142,11 @@ static Failure checkRanges(const WeightSpec &spec) {
       static_cast<uint64_t>(spec.actOrder) > 2)
     return fail("expected known code, element, scale, zeros and act_order");
   constexpr int64_t kMost = int64_t(1) << 31;
-  const std::pair<const char *, int64_t> extents[] = {{"experts", spec.experts},
-                                                      {"input", spec.input},
-                                                      {"output", spec.output}};
+  const std::pair<const char *, int64_t> extents[] = {
+      {"experts", spec.experts},
+      {"input", spec.input},
+      {"output", spec.output},
+      {"groups", spec.keptGroups}};
   for (auto [what, extent] : extents)
     if (extent < 0 || extent > kMost)
       return fail(std::string("expected ") + what + " in 0.." +
@@ -147,10 +154,10 @@ static Failure checkRanges(const WeightSpec &spec) {
   if (spec.halves != 1 && spec.halves != 2)
     return fail("expected 1 or 2 halves, got " + std::to_string(spec.halves));
   // Bytes stay below 2^63 with room for padding and 8-byte elements.
-  double bytes = 16.0 * static_cast<double>(spec.experts) *
-                 static_cast<double>(spec.input + 512) *
-                 static_cast<double>(spec.halves) *
-                 static_cast<double>(spec.output + 512);
+  double bytes =
+      16.0 * static_cast<double>(spec.experts) *
+      static_cast<double>(std::max(spec.input, spec.keptGroups) + 512) *
+      static_cast<double>(spec.halves) * static_cast<double>(spec.output + 512);
   if (bytes > 9e18)
     return fail("expected a weight below 2^63 bytes, got " +
                 std::to_string(spec.experts) + " x " +
@@ -175,6 +182,13 @@ static Failure checkCodesAndGroups(const WeightSpec &spec) {
   if (layout.group && spec.group != *layout.group)
     return fail("expected group " + std::to_string(*layout.group) + ", got " +
                 std::to_string(spec.group) + in(spec));
+  if (spec.keptGroups && (spec.actOrder != ActOrder::Index || spec.group < 1 ||
+                          spec.keptGroups <= groupsOfInput(spec)))
+    return fail("expected " + std::to_string(spec.keptGroups) +
+                " kept groups to be those of rows with act_order = index and "
+                "more than those of the input (" +
+                std::to_string(groupsOfInput(spec)) +
+                "), got act_order = " + std::string(name(spec.actOrder)));
   if (spec.actOrder != ActOrder::None && !layout.actOrder)
     return fail("expected rows in group order, got act_order = " +
                 std::string(name(spec.actOrder)) + in(spec));

@@ -231,6 +231,7 @@ constexpr FieldRange kWeightFields[] = {
     {"halves", &wna16_weight::halves, 1, 2},
     {"output", &wna16_weight::output, 1, kMaxExtent},
     {"group", &wna16_weight::group, -1, kMaxExtent},
+    {"kept_groups", &wna16_weight::kept_groups, 0, kMaxExtent},
 };
 
 WeightSpec makeSpec(const wna16_weight &weight, const LayoutEntry *layout) {
@@ -241,6 +242,7 @@ WeightSpec makeSpec(const wna16_weight &weight, const LayoutEntry *layout) {
   spec.zeros = static_cast<ZeroPoints>(weight.zeros);
   spec.actOrder = static_cast<ActOrder>(weight.act_order);
   spec.group = weight.group;
+  spec.keptGroups = weight.kept_groups;
   spec.layout = layout;
   spec.experts = weight.experts;
   spec.input = weight.input;

@@ -89,7 +89,7 @@ TEST(Allocation, IsCounted) {
   for (TestWeight *weight : {&from, &to})
     for (HostTensor &part : weight->parts)
       tensors.push_back(part.view());
-  const wna16_convert_plan plan = {WNA16_ABI_VERSION, from.plan, to.plan, 0};
+  const wna16_convert_plan plan = convertPlan(from.plan, to.plan);
   wna16_status_clear();
   EXPECT_GT(allocationsOf([&] {
               return wna16_cpu_convert(&plan, tensors.data(), tensors.size(),

@@ -9,11 +9,11 @@
 #include "Runtime/wna16.h"
 
 _Static_assert(sizeof(wna16_tensor) == 48, "as DLPack's DLTensor");
-_Static_assert(sizeof(wna16_weight) == 11 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_weight) == 12 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_route_plan) == 9 * 8, "8-byte fields only");
-_Static_assert(sizeof(wna16_linear_plan) == 13 * 8, "8-byte fields only");
-_Static_assert(sizeof(wna16_experts_plan) == 35 * 8, "8-byte fields only");
-_Static_assert(sizeof(wna16_convert_plan) == 24 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_linear_plan) == 14 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_experts_plan) == 37 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_convert_plan) == 30 * 8, "8-byte fields only");
 
 /* The kernels have the types that the header promises. */
 wna16_kernel wna16_test_kernels[] = {

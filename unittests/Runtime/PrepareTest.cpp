@@ -32,8 +32,8 @@ wna16_status dequantized(TestWeight weight, ScalarType type, bool scaleFirst,
   values =
       HostTensor(type, {plan.experts, plan.halves * plan.output, plan.input});
   values.poison();
-  const wna16_convert_plan convert = {WNA16_ABI_VERSION, plan,
-                                      densePlan(plan, type), scaleFirst};
+  wna16_convert_plan convert = convertPlan(plan, densePlan(plan, type));
+  convert.scale_first = scaleFirst;
   std::vector<wna16_tensor> tensors;
   for (HostTensor &part : weight.parts)
     tensors.push_back(part.view());
@@ -44,8 +44,8 @@ wna16_status dequantized(TestWeight weight, ScalarType type, bool scaleFirst,
 }
 
 wna16_status quantized(HostTensor values, TestWeight &weight) {
-  const wna16_convert_plan convert = {
-      WNA16_ABI_VERSION, densePlan(weight.plan, values.type), weight.plan, 0};
+  const wna16_convert_plan convert =
+      convertPlan(densePlan(weight.plan, values.type), weight.plan);
   std::vector<wna16_tensor> tensors = {values.view()};
   for (HostTensor &part : weight.parts) {
     part.poison();
@@ -154,7 +154,7 @@ HostTensor convertedBias(HostTensor bias, const char *layout) {
   HostTensor result(bias.type, bias.shape);
   result.poison();
   const wna16_tensor tensors[] = {bias.view(), result.view()};
-  const wna16_convert_plan plan = {WNA16_ABI_VERSION, source, target, 0};
+  const wna16_convert_plan plan = convertPlan(source, target);
   wna16_status_clear();
   EXPECT_EQ(wna16_cpu_convert_bias(&plan, tensors, 2, nullptr, 0, nullptr),
             WNA16_OK)

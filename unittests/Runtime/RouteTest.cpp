@@ -254,7 +254,7 @@ TEST(Routing, RefusesBadPlans) {
     const char *message;
     std::function<void(wna16_route_plan &)> change;
   } cases[] = {
-      {"route: expected a plan of version 1, got 9",
+      {"route: expected a plan of version 2, got 9",
        [](auto &plan) { plan.abi_version = 9; }},
       {"route: expected top_k from 1 to 8, got 9",
        [](auto &plan) { plan.top_k = 9; }},

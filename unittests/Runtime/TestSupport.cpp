@@ -145,6 +145,7 @@ WeightSpec wna16test::specOf(const wna16_weight &plan) {
   spec.zeros = static_cast<ZeroPoints>(plan.zeros);
   spec.actOrder = static_cast<ActOrder>(plan.act_order);
   spec.group = plan.group;
+  spec.keptGroups = plan.kept_groups;
   spec.layout = findLayout(plan.layout);
   spec.experts = plan.experts;
   spec.input = plan.input;
@@ -270,6 +271,15 @@ TestWeight wna16test::packedWeight(Random &random, int64_t experts,
   return weight;
 }
 
+wna16_convert_plan wna16test::convertPlan(const wna16_weight &source,
+                                          const wna16_weight &target) {
+  wna16_convert_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.source = source;
+  plan.target = target;
+  return plan;
+}
+
 TestWeight wna16test::converted(const TestWeight &source,
                                 const wna16_weight &target) {
   TestWeight result = emptyWeight(target), from = source;
@@ -281,7 +291,7 @@ TestWeight wna16test::converted(const TestWeight &source,
     part.poison();
     tensors.push_back(part.view());
   }
-  wna16_convert_plan plan = {WNA16_ABI_VERSION, source.plan, target, 0};
+  const wna16_convert_plan plan = convertPlan(source.plan, target);
   wna16_status_clear();
   EXPECT_EQ(wna16_cpu_convert(&plan, tensors.data(), tensors.size(), nullptr, 0,
                               nullptr),

@@ -96,6 +96,9 @@ TestWeight denseWeight(Random &random, int64_t experts, int64_t input,
 TestWeight emptyWeight(const wna16_weight &plan);
 wna16::WeightSpec specOf(const wna16_weight &plan);
 int64_t layoutId(const char *name);
+/// A plan of everything that converts, without a window.
+wna16_convert_plan convertPlan(const wna16_weight &source,
+                               const wna16_weight &target);
 /// Converts with wna16_cpu_convert; fails the test when that fails.
 TestWeight converted(const TestWeight &source, const wna16_weight &target);
 

@@ -21,15 +21,23 @@ struct ConvertPlan {
   wna16_convert_plan fields;
   WeightSpec source;
   WeightSpec target;
+  Window window;
 };
 
 } // namespace
+
+/// The window of a plan: 0 extents stand for all.
+static Window windowOf(const wna16_convert_plan &fields) {
+  return {fields.input, fields.inputs ? fields.inputs : -1, fields.output,
+          fields.outputs ? fields.outputs : -1};
+}
 
 static bool readPlan(const char *kernel, const void *address,
                      ConvertPlan &plan) {
   if (!startCall(kernel, address))
     return false;
   plan.fields = *static_cast<const wna16_convert_plan *>(address);
+  plan.window = windowOf(plan.fields);
   return checkRange(kernel, "scale_first", plan.fields.scale_first, 0, 1) &&
          readWeight(kernel, "source", plan.fields.source, plan.source) &&
          readWeight(kernel, "target", plan.fields.target, plan.target);
@@ -108,12 +116,13 @@ wna16_status wna16_cpu_convert(const void *plan, const wna16_tensor *tensors,
   ArgumentReader reader(kKernel, tensors, count, 2 * WNA16_WEIGHT_TENSORS);
   WeightBuffers source = reader.takeWeight("source", convert.fields.source);
   WeightBuffers target = reader.takeWeight("target", convert.fields.target);
-  if (!reader.good() ||
-      report(kKernel, WNA16_INVALID_ARGUMENT,
-             checkMove(convert.source, convert.target)) != WNA16_OK)
+  if (!reader.good() || report(kKernel, WNA16_INVALID_ARGUMENT,
+                               checkMove(convert.source, convert.target,
+                                         convert.window)) != WNA16_OK)
     return wna16_status_get();
   auto move = [&](ExpertRange range) {
-    return moveWeight(convert.source, source, convert.target, target, range);
+    return moveWeight(convert.source, source, convert.target, target, range,
+                      convert.window);
   };
   // Folding scales into int16 takes the maximum over all experts.
   if (convert.target.scale == ScalarType::I16)
@@ -140,7 +149,7 @@ wna16_status wna16_cpu_convert_bias(const void *plan,
     return wna16_status_get();
   return report(kKernel, WNA16_INVALID_ARGUMENT, guarded([&] {
                   return moveBias(from, source.data, to, target.data,
-                                  source.type);
+                                  source.type, convert.window);
                 }));
 }
 

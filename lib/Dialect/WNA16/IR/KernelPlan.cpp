@@ -125,7 +125,8 @@ private:
             spec.experts,
             spec.input,
             spec.halves,
-            spec.output};
+            spec.output,
+            spec.keptGroups};
   }
 
   void complain(StringRef field, StringRef expected) {
