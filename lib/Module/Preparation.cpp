@@ -11,6 +11,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 using namespace wna16;
@@ -74,10 +75,9 @@ Result<std::vector<const TensorView *>> findViews(const Checkpoint &checkpoint,
   return views;
 }
 
-/// The address of one step's tensor in a file that holds nothing else there.
-const uint8_t *addressOf(const TensorView &view, const ModuleArgument &argument,
-                         int64_t bytes, int64_t expert) {
-  return view.data + (isPerExpert(argument) ? 0 : expert * bytes);
+/// Whether a step takes a part of a tensor that holds all experts.
+bool isSlice(const ModuleArgument &argument, int64_t experts) {
+  return experts > 1 && !isPerExpert(argument);
 }
 
 } // namespace
@@ -216,6 +216,9 @@ private:
       int64_t bytes = 0;
       for (const TensorView *view : *views)
         bytes += view->bytes; // of mapped files: no overflow
+      if (isSlice(argument, task.experts) && views->size() != 1)
+        return fail("tensor " + pattern.pattern +
+                    ": expected one tensor of all experts, not several");
       int64_t expected = binding.bytes * (task.experts / files);
       if (bytes != expected)
         return fail("tensor " + pattern.pattern + ": the module was compiled " +
@@ -291,8 +294,16 @@ private:
     return read(task, binding, expert, target(binding, expert));
   }
 
+  /// Puts one step's tensor together in `out`.
   Failure read(const Task &task, const Binding &binding, int64_t expert,
                uint8_t *out) {
+    if (isSlice(binding.argument, task.experts)) {
+      Result<const uint8_t *> found = locate(task, binding, expert);
+      if (!found)
+        return found.takeFailure();
+      std::memcpy(out, *found, static_cast<size_t>(binding.bytes));
+      return ok();
+    }
     TensorPattern pattern = patternOf(binding.argument, task.experts, expert);
     Result<std::vector<const TensorView *>> views =
         findViews(*preparation.checkpoint, pattern);
@@ -300,23 +311,31 @@ private:
                  : views.takeFailure();
   }
 
-  /// Where a parameter lies: in the file, or in the scratch after it was put
-  /// together there.
-  Result<const uint8_t *> source(const Task &task, const Binding &binding,
-                                 int64_t expert, int64_t &used) {
-    if (binding.staged) {
-      uint8_t *out = scratch.data() + used;
-      used += alignUp(binding.bytes);
-      if (Failure failure = read(task, binding, expert, out))
-        return failure;
-      return static_cast<const uint8_t *>(out);
-    }
+  /// Where one step's tensor lies in its file.
+  Result<const uint8_t *> locate(const Task &task, const Binding &binding,
+                                 int64_t expert) {
     TensorPattern pattern = patternOf(binding.argument, task.experts, expert);
     Result<std::vector<const TensorView *>> views =
         findViews(*preparation.checkpoint, pattern);
     if (!views)
       return views.takeFailure();
-    return addressOf(*views->front(), binding.argument, binding.bytes, expert);
+    const TensorView &view = *views->front();
+    if (Failure failure = preparation.checkpoint->tensors().checkMapped(view))
+      return failure;
+    bool slice = isSlice(binding.argument, task.experts);
+    return view.data + (slice ? expert * binding.bytes : 0);
+  }
+
+  /// The address of a parameter: in the file, or in the scratch.
+  Result<const uint8_t *> source(const Task &task, const Binding &binding,
+                                 int64_t expert, int64_t &used) {
+    if (!binding.staged)
+      return locate(task, binding, expert);
+    uint8_t *out = scratch.data() + used;
+    used += alignUp(binding.bytes);
+    if (Failure failure = read(task, binding, expert, out))
+      return failure;
+    return static_cast<const uint8_t *>(out);
   }
 
   Failure call(const Task &task, int64_t expert) {
