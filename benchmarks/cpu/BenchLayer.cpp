@@ -57,17 +57,16 @@ Failure BenchLayer::Weight::init(const BenchOptions &options, int64_t input,
   for (const StoredPart &part : stored)
     expertBytes +=
         static_cast<double>(part.bytes()) / static_cast<double>(spec.experts);
-  plan = {static_cast<int64_t>(spec.code),
-          static_cast<int64_t>(spec.element),
-          static_cast<int64_t>(spec.scale),
-          static_cast<int64_t>(spec.zeros),
-          static_cast<int64_t>(spec.actOrder),
-          spec.group,
-          spec.layout->id,
-          spec.experts,
-          spec.input,
-          spec.halves,
-          spec.output};
+  plan.code = static_cast<int64_t>(spec.code);
+  plan.element = static_cast<int64_t>(spec.element);
+  plan.scale = static_cast<int64_t>(spec.scale);
+  plan.zeros = static_cast<int64_t>(spec.zeros);
+  plan.group = spec.group;
+  plan.layout = spec.layout->id;
+  plan.experts = spec.experts;
+  plan.input = spec.input;
+  plan.halves = spec.halves;
+  plan.output = spec.output;
   return ok();
 }
 

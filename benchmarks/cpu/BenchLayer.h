@@ -41,7 +41,7 @@ public:
 private:
   struct Weight {
     WeightSpec spec;
-    wna16_weight plan;
+    wna16_weight plan = {};
     std::vector<StoredPart> stored;
     double expertBytes = 0;
     /// By copy.

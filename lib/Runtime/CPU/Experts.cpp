@@ -20,7 +20,7 @@ using namespace wna16;
 
 static constexpr const char *kKernel = "fused_experts";
 
-static const ExpertsKernel *const kernels[] = {&avx512Experts,
+static const ExpertsKernel *const kernels[] = {&avx512Experts, &avx2Experts,
                                                &portableExperts};
 
 static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,

@@ -77,7 +77,7 @@ private:
   void indexSlots();
   void prepareInputs() const;
   void runGateUp() const;
-  void gateUpPanel(int64_t task, bool isLast, float *scratch) const;
+  void gateUpPanel(int64_t task, int64_t nextTask, float *scratch) const;
   void prepareHidden() const;
   void runDown() const;
   void downPanels(int64_t first, int64_t end, float *scratch) const;
@@ -210,7 +210,7 @@ const float *PanelExperts::biasOf(const Tensor &bias, const AddressMap &order,
 //===----------------------------------------------------------------------===//
 
 /// One panel of each half for all tokens of an expert.
-void PanelExperts::gateUpPanel(int64_t task, bool isLast,
+void PanelExperts::gateUpPanel(int64_t task, int64_t nextTask,
                                float *scratch) const {
   const int64_t expert = slots.active[task / panels13];
   const int64_t column = task % panels13 * kPanelRows;
@@ -226,7 +226,7 @@ void PanelExperts::gateUpPanel(int64_t task, bool isLast,
   const float *upBias = gated ? loadBias(1) : nullptr;
   const Panel first = panel13(task, 0);
   const Panel second = gated ? panel13(task, 1) : first;
-  const Panel next = isLast ? first : panel13(task + 1, 0);
+  const Panel next = panel13(nextTask, 0);
   const int64_t end = slots.begin[expert + 1];
   for (int64_t begin = slots.begin[expert]; begin < end;
        begin += kTokensAtOnce) {
@@ -250,8 +250,12 @@ void PanelExperts::runGateUp() const {
       std::min<int64_t>(tasks, threads * kIterationsPerThread);
   parallelFor(threads, parts, [&](int64_t part, Worker worker) {
     const int64_t end = tasks * (part + 1) / parts;
+    // When threads take turns, this is where this one goes on.
+    const int64_t following =
+        tasks * std::min(part + threads, parts - 1) / parts;
     for (int64_t task = tasks * part / parts; task < end; ++task)
-      gateUpPanel(task, task + 1 == end, scratchOf(worker));
+      gateUpPanel(task, task + 1 < end ? task + 1 : following,
+                  scratchOf(worker));
   });
 }
 
@@ -357,5 +361,7 @@ static constexpr ExpertsKernel rowOf(const char *name) {
   return {name, Kernels::takes, Kernels::workspace, Kernels::run};
 }
 
+const ExpertsKernel wna16::avx2Experts =
+    rowOf<With<Isa::AVX2, avx2Panels>>("avx2");
 const ExpertsKernel wna16::avx512Experts =
     rowOf<With<Isa::AVX512, avx512Panels>>("avx512");
