@@ -14,8 +14,6 @@
 #include "Threads.h"
 #include "Workspace.h"
 
-#include <omp.h>
-
 using namespace wna16;
 
 static constexpr const char *kKernel = "linear";
@@ -92,32 +90,29 @@ static void runChunk(const LinearPlan &plan, const LinearArguments &arguments,
                      const RowDecoder &decoder, const LinearBuffers &buffers,
                      int threads, int64_t first, int64_t count) {
   const int64_t input = plan.weight.input, rows = plan.weight.rows();
-#pragma omp parallel num_threads(threads)
-  {
-    float *line = buffers.scratch + omp_get_thread_num() * input;
-#pragma omp for schedule(static)
+  auto lineOf = [&](Worker worker) { return buffers.scratch + worker * input; };
+  parallelFor(threads, count, [&](int64_t t, Worker worker) {
+    float *out = buffers.x + t * input;
+    float *line = plan.isSorted() ? lineOf(worker) : out;
+    loadElements(arguments.x.type, arguments.x.data, (first + t) * input, input,
+                 line);
+    if (plan.isSorted())
+      gatherElements(line,
+                     arguments.weight.get<const int32_t>(Part::Permutation),
+                     input, out);
+  });
+  parallelFor(threads, rows, [&](int64_t row, Worker worker) {
+    float *line = lineOf(worker);
+    float bias = 0;
+    if (arguments.bias.present)
+      loadElements(arguments.bias.type, arguments.bias.data, row, 1, &bias);
+    decoder.decode(0, row, line);
     for (int64_t t = 0; t < count; ++t) {
-      float *out = buffers.x + t * input;
-      loadElements(arguments.x.type, arguments.x.data, (first + t) * input,
-                   input, plan.isSorted() ? line : out);
-      if (plan.isSorted())
-        gatherElements(line,
-                       arguments.weight.get<const int32_t>(Part::Permutation),
-                       input, out);
+      const float value = dot(line, buffers.x + t * input, input) + bias;
+      storeElements(arguments.y.type, &value, 1, arguments.y.data,
+                    (first + t) * rows + row);
     }
-#pragma omp for schedule(dynamic)
-    for (int64_t row = 0; row < rows; ++row) {
-      float bias = 0;
-      if (arguments.bias.present)
-        loadElements(arguments.bias.type, arguments.bias.data, row, 1, &bias);
-      decoder.decode(0, row, line);
-      for (int64_t t = 0; t < count; ++t) {
-        const float value = dot(line, buffers.x + t * input, input) + bias;
-        storeElements(arguments.y.type, &value, 1, arguments.y.data,
-                      (first + t) * rows + row);
-      }
-    }
-  }
+  });
 }
 
 int64_t wna16_cpu_linear_workspace(const void *plan, int64_t tokens) {

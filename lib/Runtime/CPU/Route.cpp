@@ -12,10 +12,10 @@
 #include "Threads.h"
 #include "Workspace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <omp.h>
 
 using namespace wna16;
 
@@ -224,19 +224,21 @@ wna16_status wna16_cpu_route(const void *plan, const wna16_tensor *tensors,
                                               workspace_bytes) != WNA16_OK)
     return wna16_status_get();
 
-#pragma omp parallel num_threads(threads)
-  {
-    Carver carver(static_cast<char *>(workspace) +
-                  bytes * omp_get_thread_num());
-    RouteScratch scratch = carveScratch(route, carver);
-#pragma omp for schedule(static)
-    for (int64_t t = 0; t < tokens; ++t) {
-      loadElements(logits.type, logits.data, t * route.experts, route.experts,
-                   scratch.score);
-      routeToken(route, static_cast<const float *>(correction.data), scratch,
-                 static_cast<float *>(weights.data) + t * route.top_k,
-                 static_cast<int32_t *>(ids.data) + t * route.top_k);
-    }
-  }
+  constexpr int64_t kTokensAtOnce = 8;
+  parallelFor(
+      threads, (tokens + kTokensAtOnce - 1) / kTokensAtOnce,
+      [&](int64_t block, Worker worker) {
+        Carver carver(static_cast<char *>(workspace) + bytes * worker);
+        const RouteScratch scratch = carveScratch(route, carver);
+        const int64_t end = std::min(tokens, (block + 1) * kTokensAtOnce);
+        for (int64_t t = block * kTokensAtOnce; t < end; ++t) {
+          loadElements(logits.type, logits.data, t * route.experts,
+                       route.experts, scratch.score);
+          routeToken(route, static_cast<const float *>(correction.data),
+                     scratch,
+                     static_cast<float *>(weights.data) + t * route.top_k,
+                     static_cast<int32_t *>(ids.data) + t * route.top_k);
+        }
+      });
   return WNA16_OK;
 }
