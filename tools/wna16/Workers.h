@@ -1,0 +1,55 @@
+//===- Workers.h - Long work on all cores -----------------------*- C++ -*-===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_TOOLS_WNA16_WORKERS_H
+#define WNA16_TOOLS_WNA16_WORKERS_H
+
+#include "CommandLine.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+namespace wna16::cli {
+
+/// How far the bytes of a long command have come: a line on the terminal,
+/// nothing in a pipe.
+class ByteProgress {
+public:
+  ByteProgress(llvm::StringRef what, int64_t total)
+      : what(what), total(total), start(std::chrono::steady_clock::now()) {}
+  ~ByteProgress();
+
+  /// From any thread.
+  void add(int64_t bytes);
+  double seconds() const;
+
+private:
+  llvm::StringRef what;
+  int64_t total;
+  std::atomic<int64_t> done{0};
+  std::chrono::steady_clock::time_point start;
+  std::mutex mutex;
+  double shown = -1;
+};
+
+/// Calls `work` for 0 .. count - 1 from `threads` threads (0: one for each
+/// core). Stops at the first failure and returns it.
+Failure forEach(int64_t count, int64_t threads,
+                llvm::function_ref<Failure(int64_t)> work);
+
+/// A number of bytes, "500M" or "5G" in powers of 1024.
+Result<int64_t> byteSize(const Arguments &arguments, llvm::StringRef option,
+                         int64_t otherwise);
+
+} // namespace wna16::cli
+
+#endif // WNA16_TOOLS_WNA16_WORKERS_H
