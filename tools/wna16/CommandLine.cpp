@@ -78,7 +78,7 @@ public:
       if (failure)
         return failure;
     }
-    if (arguments.positional.empty())
+    if (arguments.positional.empty() && !command.positional.empty())
       return fail(("expected " + command.positional).str());
     for (const Option &option : command.options)
       if (option.required && !arguments.has(option.name))
@@ -94,6 +94,8 @@ private:
   }
 
   Failure readPositional(llvm::StringRef text, Arguments &arguments) {
+    if (command.positional.empty())
+      return fail(("expected options only, got '" + text + "'").str());
     if (!arguments.positional.empty())
       return fail(("expected one " + command.positional + ", got '" +
                    arguments.positional + "' and '" + text + "'")
@@ -157,7 +159,9 @@ private:
 
 static void printHelp(const Command &command) {
   llvm::raw_ostream &os = llvm::outs();
-  os << "usage: wna16 " << command.name << " " << command.positional;
+  os << "usage: wna16 " << command.name;
+  if (!command.positional.empty())
+    os << " " << command.positional;
   for (const Option &option : command.options)
     if (option.required)
       os << " " << option.name << " " << option.value;

@@ -53,7 +53,7 @@ private:
 
 struct Command {
   llvm::StringLiteral name;
-  llvm::StringLiteral positional; ///< "DIR"
+  llvm::StringLiteral positional; ///< "DIR"; empty: none
   llvm::StringLiteral summary;
   llvm::StringLiteral details;
   llvm::ArrayRef<Option> options;

@@ -20,6 +20,7 @@ extern const Command runCommand;
 extern const Command compileCommand;
 extern const Command prepareCommand;
 extern const Command layoutCommand;
+extern const Command benchCommand;
 extern const Command synthCommand;
 extern const Command convertCommand;
 

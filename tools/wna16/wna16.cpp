@@ -21,6 +21,6 @@ int main(int argc, char **argv) {
   const Command *commands[] = {
       &importCommand, &explainCommand, &checkCommand,
       &runCommand,    &compileCommand, &prepareCommand,
-      &layoutCommand, &synthCommand,   &convertCommand};
+      &layoutCommand, &synthCommand,   &convertCommand, &benchCommand};
   return dispatch(commands, argc, argv);
 }

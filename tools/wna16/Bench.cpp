@@ -1,0 +1,122 @@
+//===- Bench.cpp - wna16 bench --------------------------------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "LayerBench.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace wna16;
+using namespace wna16::cli;
+
+/// Numbers separated by commas, all of them at least `least`; `count` of them
+/// unless that is 0.
+static Result<std::vector<int64_t>> numbersOf(llvm::StringRef option,
+                                              llvm::StringRef text,
+                                              int64_t least, size_t count) {
+  std::vector<int64_t> numbers;
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    int64_t number;
+    if (part.getAsInteger(10, number) || number < least || number > INT32_MAX)
+      return fail((option + ": expected numbers from " + llvm::Twine(least) +
+                   " on, got '" + text + "'")
+                      .str());
+    numbers.push_back(number);
+  }
+  if (count && numbers.size() != count)
+    return fail((option + ": expected " + llvm::Twine(count) +
+                 " numbers, got " + llvm::Twine(numbers.size()))
+                    .str());
+  return numbers;
+}
+
+static Result<BenchOptions> optionsOf(const Arguments &arguments) {
+  BenchOptions options;
+  Result<std::vector<int64_t>> shape =
+      numbersOf("--shape", arguments.get("--shape"), 1, 4);
+  if (!shape)
+    return shape.takeFailure();
+  options.experts = (*shape)[0];
+  options.topK = (*shape)[1];
+  options.hidden = (*shape)[2];
+  options.width = (*shape)[3];
+  if (arguments.has("--tokens")) {
+    Result<std::vector<int64_t>> tokens =
+        numbersOf("--tokens", arguments.get("--tokens"), 1, 0);
+    if (!tokens)
+      return tokens.takeFailure();
+    options.tokens = *tokens;
+  }
+  Result<int64_t> threads = arguments.integer("--threads", 0, 1);
+  if (!threads)
+    return threads.takeFailure();
+  options.threads = static_cast<int>(std::min<int64_t>(*threads, 1024));
+  options.bits = arguments.get("--bits", "4") == "8" ? 8 : 4;
+  if (std::string group = arguments.get("--group", "128"); group == "channel")
+    options.group = -1;
+  else if (llvm::StringRef(group).getAsInteger(10, options.group) ||
+           options.group < 1)
+    return fail("--group: expected a positive number or channel, got '" +
+                group + "'");
+  options.zeroPoints = arguments.has("--zero-points");
+  options.element = *parseScalarType(arguments.get("--dtype", "bf16"));
+  options.layout = arguments.get("--layout", options.layout);
+  return options;
+}
+
+static Result<int> run(const Arguments &arguments) {
+  Result<BenchOptions> options = optionsOf(arguments);
+  if (!options)
+    return options.takeFailure();
+  const bool json = arguments.has("--json");
+  if (!json)
+    llvm::outs() << headingText();
+  Result<BenchReport> report =
+      runBench(*options, [&](const BenchRow &row, const Ceilings &ceilings) {
+        if (json)
+          return;
+        llvm::outs() << rowText(row, ceilings);
+        llvm::outs().flush();
+      });
+  if (!report)
+    return report.takeFailure();
+  llvm::outs() << (json ? reportJson(*report) : ceilingsText(report->ceilings));
+  return 0;
+}
+
+static constexpr Option kOptions[] = {
+    {"--shape", "E,k,K,N", "experts, experts a token, hidden and expert size",
+     "", true},
+    {"--backend", "B", "whose kernels (default: cpu)", "cpu"},
+    {"--bits", "B", "of a code (default: 4)", "4|8"},
+    {"--group", "G", "inputs that share a scale, or channel (default: 128)"},
+    {"--zero-points", "", "codes with stored zero points"},
+    {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: bf16)",
+     "bf16|f16|f32"},
+    {"--layout", "NAME", "of the weights (default: cpu_panels)"},
+    {"--tokens", "M,..", "tokens of a call (default: 1,4,16,64,256,512)"},
+    {"--threads", "T", "threads of a call (default: one per core)"},
+    {"--json", "", "print the report as JSON"},
+};
+
+const Command cli::benchCommand = {
+    "bench",
+    "",
+    "measure a layer of random experts against what the machine can do",
+    "Weights come from memory and routing is random, as in a model. Times are\n"
+    "medians. The floor is the greater of the bytes of the experts that a "
+    "call\n"
+    "touches over the fastest read from memory and its products over the "
+    "fastest\n"
+    "f32 FMA loop, all measured in the same run. The error is that of one "
+    "token\n"
+    "against f64. WNA16_ISA (portable, avx2, avx512) asks for lesser "
+    "kernels.\n",
+    kOptions,
+    run,
+};
