@@ -25,7 +25,7 @@ using namespace wna16test;
 
 static std::atomic<int64_t> allocations{0};
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern "C" int __sanitizer_install_malloc_and_free_hooks(
     void (*)(const volatile void *, size_t), void (*)(const volatile void *));
 
