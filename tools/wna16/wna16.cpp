@@ -18,9 +18,9 @@ int main(int argc, char **argv) {
                         "line, and the stack below\n");
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   llvm::PrettyStackTraceProgram trace(argc, argv);
-  const Command *commands[] = {
-      &importCommand, &explainCommand, &checkCommand,
-      &runCommand,    &compileCommand, &prepareCommand,
-      &layoutCommand, &synthCommand,   &convertCommand, &benchCommand};
+  const Command *commands[] = {&importCommand, &explainCommand, &checkCommand,
+                               &runCommand,    &compileCommand, &prepareCommand,
+                               &layoutCommand, &synthCommand,   &convertCommand,
+                               &benchCommand};
   return dispatch(commands, argc, argv);
 }
