@@ -45,7 +45,7 @@ public:
   }
   inline void go() {
     for (size_t i = 0; i < step && line != end; ++i)
-      _mm_prefetch(reinterpret_cast<const char *>(next + *line++), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char *>(next + *line++), _MM_HINT_T1);
   }
 
 private:
