@@ -195,37 +195,38 @@ TEST(ModuleOpenTest, SaysWhatCannotBeLoaded) {
             std::string::npos);
 }
 
-/// A description in place of a module's.
-Result<Module> loadDescribed(const char *json) {
+/// A description of this build's version in place of a module's.
+Result<Module> loadDescribed(const std::string &functions) {
+  std::string json = R"({"abi": )" + std::to_string(WNA16_ABI_VERSION) +
+                     R"(, "functions": )" + functions + "}";
   auto checkpoint = Checkpoint::open(kCheckpoint);
   EXPECT_TRUE(checkpoint) << checkpoint.message();
   return Module::load(
-      [json](const std::string &symbol) -> void * {
-        return symbol == "wna16_module_description" ? const_cast<char *>(json)
-                                                    : nullptr;
+      [&](const std::string &symbol) -> void * {
+        return symbol == "wna16_module_description" ? json.data() : nullptr;
       },
       *checkpoint);
 }
 
 TEST(ModuleOpenTest, RefusesAnotherCheckpointsModule) {
-  auto unknown = loadDescribed(R"({"abi": 1, "functions": [
+  auto unknown = loadDescribed(R"([
     {"name": "forward", "arguments": [{"role": "parameter",
-     "pattern": "model.layers.9.gate", "type": "f32", "shape": [2]}]}]})");
+     "pattern": "model.layers.9.gate", "type": "f32", "shape": [2]}]}])");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.message().find("tensor model.layers.9.gate"),
             std::string::npos)
       << unknown.message();
-  auto type = loadDescribed(R"({"abi": 1, "functions": [
+  auto type = loadDescribed(R"([
     {"name": "forward", "arguments": [{"role": "parameter",
      "pattern": "model.layers.0.mlp.gate.weight", "type": "f16",
-     "shape": [4, 64]}]}]})");
+     "shape": [4, 64]}]}])");
   ASSERT_FALSE(type);
   EXPECT_NE(type.message().find("compiled for f16, the checkpoint has bf16"),
             std::string::npos)
       << type.message();
-  auto unprepared = loadDescribed(R"({"abi": 1, "functions": [
+  auto unprepared = loadDescribed(R"([
     {"name": "forward", "arguments": [{"role": "prepared", "name": "w13.codes",
-     "type": "u8", "shape": [2]}]}]})");
+     "type": "u8", "shape": [2]}]}])");
   ASSERT_FALSE(unprepared);
   EXPECT_NE(unprepared.message().find("nothing prepares w13.codes"),
             std::string::npos)
