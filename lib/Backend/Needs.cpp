@@ -246,6 +246,14 @@ Verdict wna16::checkActOrder(const Needs &needs, const LayerInfo &layer,
           formatv("expected 16-bit activations with act-order of {0}, got {1}",
                   label, stringifyActivationType(layer.activationType)),
           "use activation_type a16");
+    auto which = label == "w13" ? Projection::W13 : Projection::W2;
+    if (w.keptGroups && isSound(layer) &&
+        needs.prepare(layer, w, which).actOrder == ActOrder::Sorted)
+      return reject(
+          formatv("expected whole act-order groups of {0} to sort by, got {1} "
+                  "inputs of {2} groups of {3}",
+                  label, w.input, w.groups(), w.group),
+          "keep all inputs on one rank");
     return Verdict();
   });
 }

@@ -132,32 +132,37 @@ struct KernelPattern : OpConversionPattern<OpT> {
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// What makes one weight or bias of another is one call; which, `kind` says.
+/// What makes one weight of another is one call; which, `weightKind` says. What
+/// makes one bias of another is another.
 template <typename OpT>
 struct LowerStep : KernelPattern<OpT> {
   LowerStep(const TypeConverter &converter, MLIRContext *context,
-            TargetAttr target, StringRef kind)
-      : KernelPattern<OpT>(converter, context, target), kind(kind) {}
+            TargetAttr target, StringRef weightKind)
+      : KernelPattern<OpT>(converter, context, target), weightKind(weightKind) {
+  }
   using typename KernelPattern<OpT>::OneToNOpAdaptor;
 
   LogicalResult
   matchAndRewrite(OpT op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    KernelCall call(rewriter, op.getLoc(), kind);
     RankedTensorType source = op.getSource().getType(),
                      result = op.getResult().getType();
+    StringRef kind = isWeight(source) ? weightKind : "convert_bias";
+    KernelCall call(rewriter, op.getLoc(), kind);
     call.weight("source", source, adaptor.getSource());
     call.weightOutput("target", result);
     call.field("source", source);
     call.field("target", result);
     if constexpr (std::is_same_v<OpT, DequantizeOp>)
       call.flag("scale_first", op.getScaleFirst());
+    if (std::optional<Window> window = getWindow(op))
+      call.field("window", getWindowAttr(op.getContext(), *window));
     rewriter.replaceOpWithMultiple(
         op, {call.emit(runtimeSymbol(this->target, kind))});
     return success();
   }
 
-  StringRef kind;
+  StringRef weightKind;
 };
 
 //===----------------------------------------------------------------------===//
@@ -285,15 +290,15 @@ struct Disassemble : wna16::impl::DisassembleBase<Disassemble> {
     ConversionTarget target(*context);
     RewritePatternSet patterns(context);
     populateDisassemblyPatterns(converter, patterns, target);
-    patterns.add<LowerStep<PadOp>, LowerStep<RegroupOp>, LowerStep<RepackOp>,
-                 LowerStep<RecodeOp>, LowerStep<SortGroupsOp>,
-                 LowerStep<ConvertOp>>(converter, context, machine, "convert");
+    patterns
+        .add<LowerStep<ShardOp>, LowerStep<PadOp>, LowerStep<RegroupOp>,
+             LowerStep<RepackOp>, LowerStep<RecodeOp>, LowerStep<SortGroupsOp>,
+             LowerStep<ConvertOp>, LowerStep<ConvertBiasOp>>(
+            converter, context, machine, "convert");
     patterns.add<LowerStep<DequantizeOp>>(converter, context, machine,
                                           "dequantize");
     patterns.add<LowerStep<QuantizeOp>>(converter, context, machine,
                                         "quantize");
-    patterns.add<LowerStep<ConvertBiasOp>>(converter, context, machine,
-                                           "convert_bias");
     patterns.add<LowerLinear, LowerRoute, LowerFusedExperts>(converter, context,
                                                              machine);
     target.addIllegalDialect<WNA16Dialect>();

@@ -115,6 +115,10 @@ llvm::json::Object describeModule(ModuleOp module) {
   if (auto source = module->getAttrOfType<DictionaryAttr>(kCheckpointAttrName))
     if (auto identity = source.getAs<StringAttr>("source"))
       object["source"] = identity.getValue();
+  if (auto share = module->getAttrOfType<DictionaryAttr>(kShareAttrName))
+    for (NamedAttribute entry : share)
+      object[entry.getName().getValue()] =
+          cast<IntegerAttr>(entry.getValue()).getInt();
   return object;
 }
 

@@ -58,9 +58,9 @@ protected:
 class MoveEmitter : StorageEmitter {
 public:
   MoveEmitter(Emitter &emitter, RankedTensorType source, ValueRange parts,
-              RankedTensorType target)
+              RankedTensorType target, Window part)
       : StorageEmitter(emitter, target), reader(emitter, source, parts),
-        from(reader.getSpec()), parts(parts) {}
+        from(reader.getSpec()), window(*resolve(from, part)), parts(parts) {}
 
   SmallVector<Value> emit() {
     if (to.actOrder == ActOrder::Sorted && from.actOrder == ActOrder::Index)
@@ -75,8 +75,10 @@ public:
 private:
   Value emitPart(Part part, RankedTensorType type);
   Value emitCodes(RankedTensorType type);
+  Value emitElements(RankedTensorType type);
   Value emitZeros(RankedTensorType type);
   Value emitScales(RankedTensorType type);
+  Value emitGroupIndex(RankedTensorType type);
   Value sortRows();
 
   Value codeAt(Value expert, Coordinates at);
@@ -86,11 +88,21 @@ private:
   Value inGroup(Coordinates at, Value otherwise,
                 function_ref<Value(Coordinates)> body);
 
+  Value plus(Value at, int64_t offset) {
+    return offset ? e.add(at, e.index(offset)) : at;
+  }
+  /// Whether a coordinate of the target is one of the window's.
+  Value insideWindow(Value input, Value output) {
+    return both(below(input, window.inputs), below(output, window.outputs));
+  }
+  Value sourceOutput(Value output) { return plus(output, window.output); }
+
   /// The group of the source that row k belongs to, k counted by the target.
   Value groupOfRow(Value expert, Value k) {
     if (from.groups() == 1)
       return {};
-    return permutation ? e.quotient(k, from.group) : reader.groupOf(expert, k);
+    return permutation ? e.quotient(k, from.group)
+                       : reader.groupOf(expert, plus(k, window.input));
   }
   /// A part that the target takes over as it is.
   Value sourcePart(Part which) {
@@ -103,6 +115,7 @@ private:
 
   WeightReader reader;
   WeightSpec from;
+  Window window; ///< that is taken of the source
   ValueRange parts;
   Value permutation; ///< where this move sorts
 };
@@ -110,14 +123,15 @@ private:
 Value MoveEmitter::emitPart(Part part, RankedTensorType type) {
   switch (part) {
   case Part::Codes:
-    return emitCodes(type);
+    return to.code == CodeType::Dense ? emitElements(type) : emitCodes(type);
   case Part::Scales:
     return emitScales(type);
   case Part::Zeros:
     return emitZeros(type);
+  case Part::GroupIndex:
+    return emitGroupIndex(type);
   case Part::Permutation:
     return permutation ? permutation : sourcePart(part);
-  case Part::GroupIndex:
   case Part::GlobalScale:
     return sourcePart(part);
   }
@@ -168,15 +182,15 @@ Value StorageEmitter::storedZero(Value zero) {
 /// The code at a coordinate of the target, as it stores codes. New inputs of an
 /// old group decode to 0; other padding is 0, with a scale of 0.
 Value MoveEmitter::codeAt(Value expert, Coordinates at) {
-  bool grows = to.input > from.input;
+  bool grows = to.input > window.inputs;
   int64_t size = to.group < 0 ? to.input : to.group;
   Value first = grows ? e.times(e.quotient(at.inner, size), size) : at.inner;
-  Value inside = both(below(first, from.input), below(at.output, from.output));
-  return e.when(inside, e.integer(0), [&] {
+  return e.when(insideWindow(first, at.output), e.integer(0), [&] {
+    Value output = sourceOutput(at.output);
     Value zero =
-        reader.zero(expert, {groupOfRow(expert, first), at.half, at.output});
+        reader.zero(expert, {groupOfRow(expert, first), at.half, output});
     auto read = [&] {
-      Coordinates row = at;
+      Coordinates row{plus(at.inner, window.input), at.half, output};
       if (permutation) {
         SmallVector<Value, 2> index{at.inner};
         if (expert)
@@ -186,20 +200,53 @@ Value MoveEmitter::codeAt(Value expert, Coordinates at) {
       return reader.code(expert, row, zero);
     };
     Value code =
-        grows ? e.when(below(at.inner, from.input), zero, read) : read();
+        grows ? e.when(below(at.inner, window.inputs), zero, read) : read();
     return encode(e, to.code, code, zero);
   });
 }
 
 /// Q - z at a coordinate of the target, 0 in padding.
 Value MoveEmitter::differenceAt(Value expert, Coordinates at) {
-  Value inside =
-      both(below(at.inner, from.input), below(at.output, from.output));
-  return e.when(inside, e.integer(0), [&]() -> Value {
-    Value zero =
-        reader.zero(expert, {groupOfRow(expert, at.inner), at.half, at.output});
-    return arith::SubIOp::create(e, reader.code(expert, at, zero), zero);
-  });
+  return e.when(
+      insideWindow(at.inner, at.output), e.integer(0), [&]() -> Value {
+        Value output = sourceOutput(at.output);
+        Value zero = reader.zero(
+            expert, {groupOfRow(expert, at.inner), at.half, output});
+        Coordinates row{plus(at.inner, window.input), at.half, output};
+        return arith::SubIOp::create(e, reader.code(expert, row, zero), zero);
+      });
+}
+
+Value MoveEmitter::emitElements(RankedTensorType type) {
+  AddressMap map = *codeAddresses(to);
+  Type element = type.getElementType();
+  return e.generate(
+      type.getShape(), element, Value(), [&](ValueRange index) -> Value {
+        Coordinates at = emitCoordinates(e, map, Axis::Input, to.halves,
+                                         to.output, offsetOf(type, index));
+        Value none = arith::ConstantOp::create(e, e.getZeroAttr(element));
+        return e.when(insideWindow(at.inner, at.output), none, [&] {
+          return reader.dense(
+              expertOf(index),
+              {plus(at.inner, window.input), at.half, sourceOutput(at.output)});
+        });
+      });
+}
+
+/// The group index of the window's inputs.
+Value MoveEmitter::emitGroupIndex(RankedTensorType type) {
+  Value index = sourcePart(Part::GroupIndex);
+  if (type == index.getType())
+    return index;
+  SmallVector<OpFoldResult> offsets, sizes;
+  for (int64_t extent : type.getShape()) {
+    offsets.push_back(e.getIndexAttr(0));
+    sizes.push_back(e.getIndexAttr(extent));
+  }
+  offsets.back() = e.getIndexAttr(window.input);
+  SmallVector<OpFoldResult> strides(sizes.size(), e.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(e, type, index, offsets, sizes,
+                                        strides);
 }
 
 /// A unit of the i32 sums, one per output, of Q - z over a block's inputs that
@@ -252,14 +299,19 @@ Value MoveEmitter::emitCodes(RankedTensorType type) {
 
 Value MoveEmitter::inGroup(Coordinates at, Value otherwise,
                            function_ref<Value(Coordinates)> body) {
-  int64_t size = to.group < 0 ? from.input : to.group;
-  Value inside = both(below(e.times(at.inner, size), from.input),
-                      below(at.output, from.output));
+  // Rows that belong to groups by index may be of any group.
+  bool all = to.actOrder == ActOrder::Index;
+  int64_t size = to.group < 0 ? window.inputs : to.group;
+  Value inside =
+      all ? both(below(at.inner, to.groups()), below(at.output, window.outputs))
+          : insideWindow(e.times(at.inner, size), at.output);
   return e.when(inside, otherwise, [&] {
-    Value group = from.groups() == 1
-                      ? Value()
-                      : e.quotient(at.inner, from.group / to.group);
-    return body({group, at.half, at.output});
+    Value group;
+    if (from.groups() > 1)
+      group = all ? at.inner
+                  : e.quotient(plus(at.inner, window.input / to.group),
+                               from.group / to.group);
+    return body({group, at.half, sourceOutput(at.output)});
   });
 }
 
@@ -485,9 +537,18 @@ struct EmulateStep : OpConversionPattern<OpT> {
   matchAndRewrite(OpT op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emitter(op.getLoc(), rewriter);
-    EmitterT step(emitter, op.getSource().getType(), adaptor.getSource(),
-                  op.getResult().getType());
-    rewriter.replaceOpWithMultiple(op, {step.emit()});
+    RankedTensorType source = op.getSource().getType(),
+                     result = op.getResult().getType();
+    if (!isWeight(source))
+      return rewriter.notifyMatchFailure(op, "a step of a bias");
+    if constexpr (std::is_same_v<EmitterT, MoveEmitter>) {
+      EmitterT step(emitter, source, adaptor.getSource(), result,
+                    getWindow(op).value_or(Window()));
+      rewriter.replaceOpWithMultiple(op, {step.emit()});
+    } else {
+      EmitterT step(emitter, source, adaptor.getSource(), result);
+      rewriter.replaceOpWithMultiple(op, {step.emit()});
+    }
     return success();
   }
 };
@@ -506,11 +567,13 @@ LogicalResult emulation::checkStep(Operation *op) {
                 "then convert";
     return success();
   }
-  if (!isa<PadOp, RegroupOp, RepackOp, RecodeOp, SortGroupsOp, ConvertOp>(op))
+  if (!isa<ShardOp, PadOp, RegroupOp, RepackOp, RecodeOp, SortGroupsOp,
+           ConvertOp>(op) ||
+      !isWeight(op->getOperand(0).getType()))
     return success();
   WeightSpec from = *getWeightSpec(op->getOperand(0).getType());
   WeightSpec to = *getWeightSpec(op->getResult(0).getType());
-  if (Failure why = checkMove(from, to))
+  if (Failure why = checkMove(from, to, getWindow(op).value_or(Window())))
     return op->emitOpError() << why.message;
   if (from.scale != ScalarType::I16 && to.scale == ScalarType::I16)
     return op->emitOpError() << "cannot be emulated: folding scales to i16 is "
@@ -521,8 +584,9 @@ LogicalResult emulation::checkStep(Operation *op) {
 void emulation::populateStepPatterns(const DisassemblyConverter &converter,
                                      RewritePatternSet &patterns) {
   patterns.add<
-      EmulateStep<PadOp, MoveEmitter>, EmulateStep<RegroupOp, MoveEmitter>,
-      EmulateStep<RepackOp, MoveEmitter>, EmulateStep<RecodeOp, MoveEmitter>,
+      EmulateStep<ShardOp, MoveEmitter>, EmulateStep<PadOp, MoveEmitter>,
+      EmulateStep<RegroupOp, MoveEmitter>, EmulateStep<RepackOp, MoveEmitter>,
+      EmulateStep<RecodeOp, MoveEmitter>,
       EmulateStep<SortGroupsOp, MoveEmitter>,
       EmulateStep<ConvertOp, MoveEmitter>,
       EmulateStep<QuantizeOp, QuantizeEmitter>>(converter,

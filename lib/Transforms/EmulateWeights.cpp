@@ -327,17 +327,24 @@ Value emulation::readBias(Emitter &e, RankedTensorType type, Value bias,
 
 namespace {
 
-struct EmulateConvertBias : OpConversionPattern<ConvertBiasOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// convert_bias, and shard of a bias.
+template <typename OpT>
+struct EmulateBias : OpConversionPattern<OpT> {
+  using OpConversionPattern<OpT>::OpConversionPattern;
+  using typename OpConversionPattern<OpT>::OneToNOpAdaptor;
 
   LogicalResult
-  matchAndRewrite(ConvertBiasOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(OpT op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Emitter e(op.getLoc(), rewriter);
     RankedTensorType source = op.getSource().getType(),
                      target = op.getResult().getType();
+    if (!isBias(source))
+      return rewriter.notifyMatchFailure(op, "a step of a weight");
+    Emitter e(op.getLoc(), rewriter);
     Value bias = adaptor.getSource().front();
-    int64_t from = source.getShape().back(), to = target.getShape().back();
+    Window window =
+        getWindow(op).value_or(Window{0, 1, 0, source.getShape().back()});
+    int64_t to = target.getShape().back();
     std::optional<AddressMap> order = biasOrder(target);
     Value result = e.generate(
         target.getShape(), target.getElementType(), bias, [&](ValueRange at) {
@@ -349,10 +356,13 @@ struct EmulateConvertBias : OpConversionPattern<ConvertBiasOp> {
           }
           Value zero = arith::ConstantOp::create(
               e, rewriter.getZeroAttr(target.getElementType()));
-          Value inside = arith::CmpIOp::create(e, arith::CmpIPredicate::ult,
-                                               c.output, e.index(from));
+          Value inside = arith::CmpIOp::create(
+              e, arith::CmpIPredicate::ult, c.output, e.index(window.outputs));
           return e.when(inside, zero, [&] {
-            return e.round(readBias(e, source, bias, at[0], c.half, c.output),
+            Value output = c.output;
+            if (window.output)
+              output = e.add(output, e.index(window.output));
+            return e.round(readBias(e, source, bias, at[0], c.half, output),
                            target.getElementType());
           });
         });
@@ -415,6 +425,7 @@ private:
 
 void emulation::populateWeightPatterns(const DisassemblyConverter &converter,
                                        RewritePatternSet &patterns) {
-  patterns.add<EmulateConvertBias, EmulateDequantize>(converter,
-                                                      patterns.getContext());
+  patterns
+      .add<EmulateBias<ConvertBiasOp>, EmulateBias<ShardOp>, EmulateDequantize>(
+          converter, patterns.getContext());
 }

@@ -34,6 +34,8 @@ using namespace wna16;
 namespace {
 
 bool isStep(Operation *op) {
+  if (isa<ShardOp>(op))
+    return isPacked(op->getResultTypes().front());
   return isa<PadOp, RegroupOp, RepackOp, RecodeOp, SortGroupsOp, ConvertOp>(op);
 }
 
@@ -95,8 +97,9 @@ private:
       // Halves in two files of all experts would have to be cut and joined.
       if (parameter.getConcat() && !parameter.getPattern().contains("{expert}"))
         return false;
-    } else if (!isStep(op) && !isa<AssembleOp, DisassembleOp, DequantizeOp,
-                                   QuantizeOp, ConvertBiasOp>(op)) {
+    } else if (!isStep(op) &&
+               !isa<AssembleOp, DisassembleOp, ShardOp, DequantizeOp,
+                    QuantizeOp, ConvertBiasOp>(op)) {
       return false;
     }
     return llvm::all_of(op->getResultTypes(), [&](Type type) {
@@ -300,17 +303,24 @@ private:
     eraseDead(prepare);
   }
 
-  /// The steps that lead to a value as one convert.
+  /// The steps that lead to a value as one convert. One that takes a part of a
+  /// weight is the first of them.
   static Value fuseSteps(OpBuilder &builder, Value value) {
     Value root = value;
     int length = 0;
-    for (Operation *def = root.getDefiningOp(); def && isStep(def);
-         def = root.getDefiningOp(), ++length)
+    std::optional<Window> window;
+    for (Operation *def = root.getDefiningOp(); def && isStep(def) && !window;
+         def = root.getDefiningOp(), ++length) {
       root = def->getOperand(0);
-    if (length < 2 || checkMove(*getWeightSpec(root.getType()),
-                                *getWeightSpec(value.getType())))
+      window = getWindow(def);
+    }
+    if (length < 2 ||
+        checkMove(*getWeightSpec(root.getType()),
+                  *getWeightSpec(value.getType()), window.value_or(Window())))
       return value;
-    return ConvertOp::create(builder, value.getLoc(), value.getType(), root);
+    return ConvertOp::create(
+        builder, value.getLoc(), value.getType(), root,
+        window ? getWindowAttr(builder.getContext(), *window) : nullptr);
   }
 
   static void eraseDead(func::FuncOp function) {

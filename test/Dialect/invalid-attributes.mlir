@@ -63,7 +63,7 @@ module attributes {wna16.checkpoint = {model = 4}} {
 
 // -----
 
-// expected-error @below {{expected an attribute of the dialect (wna16.target, wna16.prepared_for, wna16.checkpoint, wna16.prepare, wna16.experts, wna16.backends, wna16.workspace, wna16.extents, wna16.parameter, wna16.output, wna16.encoding, wna16.prepared, wna16.name), got 'wna16.paramter'}}
+// expected-error @below {{expected an attribute of the dialect (wna16.target, wna16.prepared_for, wna16.checkpoint, wna16.share, wna16.prepare, wna16.experts, wna16.backends, wna16.workspace, wna16.extents, wna16.parameter, wna16.output, wna16.encoding, wna16.prepared, wna16.name), got 'wna16.paramter'}}
 func.func private @typo(tensor<8xi32> {wna16.paramter = {pattern = "a"}})
 
 // -----
@@ -153,3 +153,13 @@ func.func @operation(%x: tensor<8xi32>) {
   %0 = tensor.cast %x {wna16.name = "x"} : tensor<8xi32> to tensor<?xi32>
   return
 }
+
+// -----
+
+// expected-error @below {{expected 'wna16.share' to be {rank = RANK, size = RANKS}, got {rank = 4 : i64, size = 4 : i64}}}
+module attributes {wna16.share = {rank = 4, size = 4}} {}
+
+// -----
+
+// expected-error @below {{expected 'wna16.share' to be {rank = RANK, size = RANKS}, got {rank = 0 : i64}}}
+module attributes {wna16.share = {rank = 0}} {}

@@ -84,3 +84,18 @@ func.func private @dense_layout(tensor<128x64xf16, #wna16.dense<layout = marlin>
 
 // expected-error @+1 {{expected experts in 0..2147483648, got 4294967296}}
 func.func private @overflow(tensor<4294967296x4294967296x64xf16, #wna16.packed<u4b8, group = 32, layout = gptq>>)
+
+// -----
+
+// expected-error @+1 {{expected 4 kept groups to be those of rows with act_order = index and more than those of the input (4), got act_order = index}}
+func.func private @groups_of_input(tensor<128x64xf16, #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index, groups = 4>>)
+
+// -----
+
+// expected-error @+1 {{expected 8 kept groups to be those of rows with act_order = index and more than those of the input (4), got act_order = none}}
+func.func private @groups_without_index(tensor<128x64xf16, #wna16.packed<u4b8, group = 32, layout = gptq, groups = 8>>)
+
+// -----
+
+// expected-error @+1 {{expected groups in 0..2147483648, got -1}}
+func.func private @groups_negative(tensor<128x64xf16, #wna16.packed<u4b8, group = 32, layout = gptq, act_order = index, groups = -1>>)

@@ -349,6 +349,98 @@ func.func @convert_c2_order(%w: tensor<2x128x64xf16, #index>) {
 
 // -----
 
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c3(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C3) expected a window [input, inputs, output, outputs] of at least one input and output, got [0, 64, 0]}}
+  %0 = wna16.convert %w window [0, 64, 0] : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c3_empty(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C3) expected a window [input, inputs, output, outputs] of at least one input and output, got [0, 64, 0, 0]}}
+  %0 = wna16.convert %w window [0, 64, 0, 0] : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @convert_c2_window(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C2) expected a window within input 128, got 64 from 96 on}}
+  %0 = wna16.convert %w window [96, 64, 0, 64] : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// shard
+//===----------------------------------------------------------------------===//
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @shard_c1(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C1) input: expected a rank below the number of ranks, got rank 2 of 2}}
+  %0 = wna16.shard %w input rank 2 of 2 : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+func.func @shard_c1_nothing(%w: tensor<2x128x5xf16, #gptq>) {
+  // expected-error @+1 {{(C1) output: expected a part of 5 for each of 4 ranks, got parts of 2 for 3; take at most 3 ranks}}
+  %0 = wna16.shard %w output rank 0 of 4 : tensor<2x128x5xf16, #gptq> to tensor<2x128x2xf16, #gptq>
+  return
+}
+
+// -----
+
+#marlin = #wna16.packed<u4b8, group = 32, layout = marlin>
+func.func @shard_c1_tiles(%w: tensor<2x128x64xf16, #marlin>) {
+  // expected-error @+1 {{(C1) expected output (32) to be a multiple of 64 for layout marlin; pad to 64}}
+  %0 = wna16.shard %w output rank 0 of 2 : tensor<2x128x64xf16, #marlin> to tensor<2x128x64xf16, #marlin>
+  return
+}
+
+// -----
+
+#sorted = #wna16.packed<u4b8, group = 32, layout = gptq, act_order = sorted>
+func.func @shard_c1_sorted(%w: tensor<2x128x64xf16, #sorted>) {
+  // expected-error @+1 {{(C1) expected rows in the model's order to share 128 inputs, got act_order = sorted; shard before sorting}}
+  %0 = wna16.shard %w input rank 0 of 2 : tensor<2x128x64xf16, #sorted> to tensor<2x64x64xf16, #sorted>
+  return
+}
+
+// -----
+
+#g128 = #wna16.packed<u4b8, group = 128, layout = gptq>
+func.func @shard_c2_group(%w: tensor<2x768x64xf16, #g128>) {
+  // expected-error @+1 {{(C2) expected the share to be 'tensor<2x192x64xf16, #wna16.packed<u4b8, group = 64, layout = gptq>>', got 'tensor<2x192x64xf16, #wna16.packed<u4b8, group = 128, layout = gptq>>'}}
+  %0 = wna16.shard %w input rank 1 of 4 : tensor<2x768x64xf16, #g128> to tensor<2x192x64xf16, #g128>
+  return
+}
+
+// -----
+
+func.func @shard_c3(%b: tensor<2x64xf16>) {
+  // expected-error @+1 {{(C3) expected the output axis of a bias of rank 2 or 3 with static extents, got input of 'tensor<2x64xf16>'}}
+  %0 = wna16.shard %b input rank 0 of 2 : tensor<2x64xf16> to tensor<2x32xf16>
+  return
+}
+
+// -----
+
+func.func @shard_c3_dynamic(%b: tensor<2x?xf16>) {
+  // expected-error @+1 {{(C3) expected the output axis of a bias of rank 2 or 3 with static extents, got output of 'tensor<2x?xf16>'}}
+  %0 = wna16.shard %b output rank 0 of 2 : tensor<2x?xf16> to tensor<2x?xf16>
+  return
+}
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // dequantize, quantize
 //===----------------------------------------------------------------------===//

@@ -63,7 +63,7 @@
 
 // -----
 
-// expected-error @+1 {{expected scale, zeros or act_order, got 'bits'}}
+// expected-error @+1 {{expected scale, zeros, act_order or groups, got 'bits'}}
 #a = #wna16.packed<u4, group = 128, layout = gptq, bits = 4>
 
 // -----

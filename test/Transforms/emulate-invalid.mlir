@@ -38,7 +38,7 @@ func.func @folded_scales(%w: tensor<1x8x8xf16, #gptq>) -> tensor<1x8x8xf16, #fol
 #index = #wna16.packed<u4b8, group = 8, layout = gptq, act_order = index>
 
 func.func @padded_act_order(%w: tensor<1x8x8xf16, #index>) -> tensor<1x16x8xf16, #index> {
-  // expected-error @below {{expected act-order rows to keep group and input, got group 8 to 8 and input 8 to 16}}
+  // expected-error @below {{expected act-order rows to keep group, groups and input, got group 8 to 8, groups 1 to 2 and input 8 to 16}}
   %0 = wna16.pad %w : tensor<1x8x8xf16, #index> to tensor<1x16x8xf16, #index>
   return %0 : tensor<1x16x8xf16, #index>
 }

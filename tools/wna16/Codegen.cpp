@@ -8,7 +8,6 @@
 
 #include "Codegen.h"
 
-#include "CommandLine.h"
 #include "Importer.h"
 #include "Transforms/Passes.h"
 #include "Transforms/RegisterAll.h"
@@ -57,20 +56,30 @@ std::unique_ptr<MLIRContext> wna16::makeContext() {
 }
 
 Result<OwningOpRef<ModuleOp>>
-wna16::loadModule(MLIRContext *context, const std::string &path,
-                  const std::vector<int64_t> &layers) {
+wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
+  Result<std::vector<int64_t>> layers = cli::layerIndices(arguments);
+  if (!layers)
+    return layers.takeFailure();
+  Result<Rank> rank = cli::rankOf(arguments);
+  if (!rank)
+    return rank.takeFailure();
+  const std::string &path = arguments.input();
   llvm::StringRef name = path;
   if (!name.ends_with(".mlir") && !name.ends_with(".mlirbc")) {
     Result<Checkpoint> checkpoint = Checkpoint::open(path);
     if (!checkpoint)
       return checkpoint.takeFailure();
     ImportOptions options;
-    options.layers = layers;
+    options.layers = *layers;
+    options.rank = *rank;
     return importCheckpoint(context, *checkpoint, options);
   }
-  if (!layers.empty())
+  if (!layers->empty())
     return fail("--layer goes with a directory; " + path +
                 " holds the layers that it holds");
+  if (rank->size > 1)
+    return fail("--tp goes with a directory; " + path +
+                " takes the share that it takes");
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, context);
   auto module = parseSourceFile<ModuleOp>(path, sources, context);

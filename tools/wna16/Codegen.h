@@ -15,6 +15,7 @@
 #ifndef WNA16_TOOLS_WNA16_CODEGEN_H
 #define WNA16_TOOLS_WNA16_CODEGEN_H
 
+#include "CommandLine.h"
 #include "Module/Module.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,10 +34,10 @@ struct CompileOptions {
 /// A context with the dialects that the pipeline needs.
 std::unique_ptr<mlir::MLIRContext> makeContext();
 
-/// Imports a directory, or parses an .mlir or .mlirbc file.
+/// Imports a directory, or parses an .mlir or .mlirbc file; with `--layer` and
+/// `--tp`.
 Result<mlir::OwningOpRef<mlir::ModuleOp>>
-loadModule(mlir::MLIRContext *context, const std::string &path,
-           const std::vector<int64_t> &layers);
+loadModule(mlir::MLIRContext *context, const cli::Arguments &arguments);
 
 /// Runs wna16-pipeline on the module and compiles the result to a relocatable
 /// object. Where diagnostics were printed, the failure is `reported()`.

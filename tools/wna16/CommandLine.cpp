@@ -57,6 +57,20 @@ Result<std::vector<int64_t>> cli::layerIndices(const Arguments &arguments) {
   return indices;
 }
 
+Result<Rank> cli::rankOf(const Arguments &arguments) {
+  if (!arguments.has(kRankOption.name))
+    return Rank();
+  std::string text = arguments.get(kRankOption.name);
+  auto [left, right] = llvm::StringRef(text).split('/');
+  Rank rank;
+  if (left.getAsInteger(10, rank.rank) || right.getAsInteger(10, rank.size) ||
+      rank.rank < 0 || rank.rank >= rank.size)
+    return fail("--tp: expected RANK/SIZE with a rank from 0 to SIZE - 1, got "
+                "'" +
+                text + "'");
+  return rank;
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//

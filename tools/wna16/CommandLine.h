@@ -14,7 +14,7 @@
 #ifndef WNA16_TOOLS_WNA16_COMMANDLINE_H
 #define WNA16_TOOLS_WNA16_COMMANDLINE_H
 
-#include "Layout/Result.h"
+#include "Layout/Shard.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -70,6 +70,12 @@ inline Failure reported() { return fail(" "); }
 
 /// Layer indices of `--layer`, of which each must be one.
 Result<std::vector<int64_t>> layerIndices(const Arguments &arguments);
+
+constexpr Option kRankOption = {
+    "--tp", "RANK/SIZE", "one rank's share of the experts' weights, as 0/4"};
+
+/// The rank of `--tp`; without it, the one there is.
+Result<Rank> rankOf(const Arguments &arguments);
 
 } // namespace wna16::cli
 

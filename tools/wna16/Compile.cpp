@@ -16,12 +16,8 @@ using namespace wna16;
 using namespace wna16::cli;
 
 static Result<int> run(const Arguments &arguments) {
-  Result<std::vector<int64_t>> layers = layerIndices(arguments);
-  if (!layers)
-    return layers.takeFailure();
   std::unique_ptr<MLIRContext> context = makeContext();
-  Result<OwningOpRef<ModuleOp>> module =
-      loadModule(context.get(), arguments.input(), *layers);
+  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
   if (!module)
     return module.takeFailure();
   CompileOptions options;
@@ -41,6 +37,7 @@ static constexpr Option kOptions[] = {
      "cpu[:features], cuda:sm_NN or xpu (default: the module's own)"},
     {"--backend", "B", "a backend's name (default: auto)"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    kRankOption,
     {"-o", "LIB.so", "the library to write", "", true},
 };
 

@@ -22,12 +22,8 @@ static std::string nameOf(FusedExpertsOp op) {
 }
 
 static Result<int> run(const Arguments &arguments) {
-  Result<std::vector<int64_t>> layers = layerIndices(arguments);
-  if (!layers)
-    return layers.takeFailure();
   std::unique_ptr<MLIRContext> context = makeContext();
-  Result<OwningOpRef<ModuleOp>> module =
-      loadModule(context.get(), arguments.input(), *layers);
+  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
   if (!module)
     return module.takeFailure();
   std::string error;
@@ -61,6 +57,7 @@ static constexpr Option kOptions[] = {
      "native: what our kernels need (default); vllm: that system's rules",
      "native|vllm"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    kRankOption,
     {"--json", "", "print JSON"},
 };
 

@@ -24,6 +24,10 @@ static Result<int> run(const Arguments &arguments) {
     return layers.takeFailure();
   ImportOptions options;
   options.layers = *layers;
+  Result<Rank> rank = rankOf(arguments);
+  if (!rank)
+    return rank.takeFailure();
+  options.rank = *rank;
   options.intermediates = arguments.has("--intermediates");
   if (arguments.has("--dtype"))
     options.dtype = parseScalarType(arguments.get("--dtype"));
@@ -65,6 +69,7 @@ static constexpr Option kOptions[] = {
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},
     {"--intermediates", "", "also return logits, routing and routed experts"},
+    kRankOption,
     {"--locations", "", "print locations: the names of the layers"},
     {"-o", "FILE",
      "where to write (default: standard output); .mlirbc: "

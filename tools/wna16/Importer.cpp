@@ -40,7 +40,7 @@ public:
         loc(NameLoc::get(StringAttr::get(context, layer.prefix))),
         builder(context) {}
 
-  void run(StringRef name) {
+  Failure run(StringRef name) {
     Type element = getScalarType(context, dtype);
     f32 = builder.getF32Type();
     auto rows =
@@ -55,6 +55,7 @@ public:
     buildRouting();
     buildExperts();
     finish(function);
+    return std::move(failure);
   }
 
 private:
@@ -87,6 +88,22 @@ private:
     }
     return AssembleOp::create(builder, loc, getWeightType(context, spec, rank),
                               parts);
+  }
+
+  /// This rank's share of a weight or bias.
+  Value share(Value whole, ShardAxis axis) {
+    if (!whole || options.rank.size == 1)
+      return whole;
+    Result<ShardType> type = getShardType(
+        cast<RankedTensorType>(whole.getType()), axis, options.rank);
+    if (!type) {
+      if (!failure)
+        failure = fail(layer.prefix + ": " + type.message());
+      return whole;
+    }
+    return ShardOp::create(builder, loc, type->type, whole,
+                           static_cast<SharedAxis>(axis), options.rank.rank,
+                           options.rank.size);
   }
 
   Value vector(const std::optional<TensorPattern> &pattern) {
@@ -163,10 +180,13 @@ private:
   /// The experts' sum, in `element`.
   Value experts(const ExpertsSource &source, Value slotWeights, Value slotIds,
                 Type element, bool weightOnInput) {
-    Value w13 = weight(source.w13, 4);
-    Value w2 = weight(source.w2, 3);
-    Value firstBias = bias13(source);
-    Value secondBias = vector(source.bias2);
+    Value w13 = share(weight(source.w13, 4), ShardAxis::Output);
+    Value w2 = share(weight(source.w2, 3), ShardAxis::Input);
+    Value firstBias = share(bias13(source), ShardAxis::Output);
+    // Added once in the sum over ranks.
+    Value secondBias;
+    if (options.rank.rank == 0)
+      secondBias = vector(source.bias2);
     Value init = empty(layer.hidden, element);
     const ActivationSource &act = layer.activation;
     bool parameterised = act.kind == WNA16_SWIGLUOAI;
@@ -277,6 +297,7 @@ private:
   MLIRContext *context;
   Location loc;
   OpBuilder builder;
+  Failure failure; ///< the first
   Type f32;
   Value x, tokenCount, logits, weights, ids, routed, out;
 };
@@ -336,10 +357,20 @@ wna16::importCheckpoint(MLIRContext *context, const Checkpoint &checkpoint,
            builder.getNamedAttr("method",
                                 builder.getStringAttr(checkpoint.method())),
            builder.getNamedAttr("source", builder.getStringAttr(*source))}));
+  if (options.rank.size > 1)
+    (*module)->setAttr(
+        kShareAttrName,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr("rank",
+                                  builder.getI64IntegerAttr(options.rank.rank)),
+             builder.getNamedAttr(
+                 "size", builder.getI64IntegerAttr(options.rank.size))}));
   ScalarType dtype = options.dtype.value_or(checkpoint.dtype());
   for (const MoELayer *layer : *layers)
-    LayerImporter(*layer, dtype, options, *module)
-        .run(layerFunctionName(layer->index, layers->size()));
+    if (Failure failure =
+            LayerImporter(*layer, dtype, options, *module)
+                .run(layerFunctionName(layer->index, layers->size())))
+      return failure;
   // Says what is wrong; types follow from the checkpoint, which is untrusted.
   if (failed(verify(*module)))
     return fail("the checkpoint's layers do not make a valid module");

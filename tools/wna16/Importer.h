@@ -15,6 +15,7 @@
 #define WNA16_TOOLS_WNA16_IMPORTER_H
 
 #include "Checkpoint/Checkpoint.h"
+#include "Layout/Shard.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -26,6 +27,9 @@ struct ImportOptions {
   std::vector<int64_t> layers;
   /// Element type of activations; nothing: the model's own.
   std::optional<ScalarType> dtype;
+  /// Whose share of the experts' weights the functions take. Their results are
+  /// parts: the sum over all ranks is the layer's.
+  Rank rank;
   /// Also return router_logits, topk_ids, topk_weights and experts_out.
   bool intermediates = false;
 };

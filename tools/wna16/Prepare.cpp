@@ -26,6 +26,10 @@ static Result<SymbolLookup> buildPreparation(const Arguments &arguments,
   std::unique_ptr<MLIRContext> context = makeContext();
   ImportOptions importing;
   importing.layers = *layers;
+  Result<Rank> rank = rankOf(arguments);
+  if (!rank)
+    return rank.takeFailure();
+  importing.rank = *rank;
   if (arguments.has("--dtype"))
     importing.dtype = *parseScalarType(arguments.get("--dtype"));
   Result<OwningOpRef<ModuleOp>> module =
@@ -70,6 +74,7 @@ static constexpr Option kOptions[] = {
     {"--target", "T", "cpu[:features], cuda:sm_NN or xpu", "", true},
     {"--backend", "B", "a backend's name (default: auto)"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    kRankOption,
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},
     {"--jobs", "N",

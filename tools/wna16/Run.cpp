@@ -65,6 +65,7 @@ std::vector<std::string> listInputs(const SafeTensors &files) {
 
 struct Settings {
   std::vector<int64_t> layers; ///< empty: all
+  Rank rank;
   int64_t jobs = 0;
   std::optional<SafeTensors> input;
   std::vector<std::string> tensors;
@@ -247,6 +248,13 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
   settings.layers = *layers;
   if (settings.layers.empty() != arguments.has("--all"))
     return fail("expected either --layer L or --all");
+  Result<Rank> rank = rankOf(arguments);
+  if (!rank)
+    return rank.takeFailure();
+  settings.rank = *rank;
+  if (rank->size > 1 && arguments.has("--reference"))
+    return fail("--reference holds whole results, and those of --tp are parts; "
+                "take --input and add up the results of all ranks");
   Result<int64_t> threads = arguments.integer("--threads", 0, 0);
   if (!threads)
     return threads.takeFailure();
@@ -272,6 +280,7 @@ Result<Module> buildModule(const Arguments &arguments,
   std::unique_ptr<MLIRContext> context = makeContext();
   ImportOptions importing;
   importing.layers = settings.layers;
+  importing.rank = settings.rank;
   importing.dtype = settings.dtype;
   importing.intermediates = true;
   Result<OwningOpRef<ModuleOp>> module =
@@ -335,6 +344,7 @@ Result<int> run(const Arguments &arguments) {
 constexpr Option kOptions[] = {
     {"--layer", "L", "an MoE layer by its index (repeatable)"},
     {"--all", "", "every MoE layer"},
+    kRankOption,
     {"--backend", "B", "a backend's name (default: auto)"},
     {"--target", "T", "cpu[:features] (default: cpu)"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
@@ -366,7 +376,9 @@ const Command cli::runCommand = {
     "shows relative Frobenius errors; lp is the error of the reference's own\n"
     "16-bit run, from the .json beside it, and ratio is out / lp. With\n"
     "--tolerance the same experts must be chosen too, with weights within "
-    "1e-5.\n",
+    "1e-5. With --tp experts_out and out are the rank's part, whose sum over "
+    "ranks\n"
+    "is the whole; take --dtype f32 for exact sums, as each part is rounded.\n",
     kOptions,
     run,
 };

@@ -544,6 +544,26 @@ TEST(NativeRulesTable, B29_EightBitsWithAnyGroup) {
     }
 }
 
+// A rank's share of act-order rows keeps all groups: kernels that look groups
+// up run it, kernels that sort rows by whole groups refuse it.
+TEST(NativeRulesTable, B23_SharesOfActOrderRows) {
+  LayerInfo layer = makeLayer("gptq", CodeType::U4B8, 128);
+  setActOrder(layer);
+  layer.w2.keptGroups = 4;
+  auto rejections =
+      backend("marlin").reject(layer, acceptedTarget("marlin"), Rules::Native);
+  ASSERT_EQ(rejections.size(), 1u);
+  EXPECT_EQ(std::string(rejections[0].constraint), "act-order");
+  EXPECT_EQ(rejections[0].reason,
+            "expected whole act-order groups of w2 to sort by, got 256 inputs "
+            "of 4 groups of 128");
+  for (const char *name : {"cpu", "emulation", "emulation_otf", "cuda"})
+    EXPECT_TRUE(backend(name)
+                    .reject(layer, acceptedTarget(name), Rules::Native)
+                    .empty())
+        << name;
+}
+
 TEST(NativeRulesTable, B31_HalfScalesUnderBfloatActivations) {
   for (const Backend *asked : BackendRegistry::get().all()) {
     LayerInfo layer = acceptedLayer(asked->name());

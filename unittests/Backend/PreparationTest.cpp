@@ -41,6 +41,40 @@ TEST(Prepared, MarlinPadsBothSidesOfTheIntermediateAxis) {
   }
 }
 
+// What a rank gets of 2688, 544 and 2880 is padded on both sides.
+TEST(Prepared, B07_B08_SharesArePaddedToTiles) {
+  const struct {
+    int64_t intermediate, group, marlin, humming;
+  } cases[] = {{672, 32, 704, 768}, {544, 32, 576, 640}, {360, 8, 384, 384}};
+  for (auto [intermediate, group, marlin, humming] : cases) {
+    LayerInfo layer = makeLayer("gptq", CodeType::U4B8, group);
+    setExtents(layer, 512, intermediate);
+    for (auto [name, padded] :
+         {std::pair("marlin", marlin), std::pair("humming", humming)}) {
+      EXPECT_EQ(w13Of(name, layer).output, padded) << name;
+      EXPECT_EQ(w2Of(name, layer).input, padded) << name;
+    }
+    EXPECT_EQ(w13Of("cpu", layer).output, w2Of("cpu", layer).input);
+    EXPECT_FALSE(checkMove(layer.w2, w2Of("cpu", layer)));
+  }
+}
+
+// 8-bit activations take K in steps of 32: 80 / 2 = 40 becomes 64.
+TEST(Prepared, MarlinPadsSharesForEightBitActivations) {
+  for (int64_t intermediate : {40, 72, 168}) {
+    LayerInfo layer = makeLayer("gptq", CodeType::U4B8, 8);
+    setExtents(layer, 512, intermediate);
+    for (auto type : {ActivationType::int8, ActivationType::fp8}) {
+      layer.activationType = type;
+      WeightSpec w2 = w2Of("marlin", layer);
+      EXPECT_EQ(w2.layout->name, "marlin_a8");
+      EXPECT_EQ(w2.input % 32, 0);
+      EXPECT_EQ(w13Of("marlin", layer).output, w2.input);
+      EXPECT_TRUE(storageOf(w2)) << storageOf(w2).message();
+    }
+  }
+}
+
 TEST(Prepared, MarlinWithEightBitActivations) {
   LayerInfo layer = makeLayer("gptq");
   layer.activationType = ActivationType::int8;
@@ -85,14 +119,14 @@ TEST(Prepared, TrtllmTakesTwosComplement) {
   EXPECT_EQ(w2Of("flashinfer_trtllm", layer).input, 256);
 }
 
-TEST(Prepared, CpuBlocksFourBitsAndReadsTheRestByRows) {
+TEST(Prepared, CpuTakesPanelsAndReadsTheRestByRows) {
   LayerInfo layer = makeLayer("gptq", CodeType::U4B8, 64);
   setExtents(layer, 256, 96);
   WeightSpec w13 = w13Of("cpu", layer), w2 = w2Of("cpu", layer);
-  EXPECT_EQ(w13.layout->name, "cpu_blocked");
-  EXPECT_EQ(w13.code, CodeType::U4);
-  EXPECT_EQ(w13.zeros, ZeroPoints::Plain);
-  EXPECT_EQ(w13.scale, ScalarType::F32);
+  EXPECT_EQ(w13.layout->name, "cpu_panels");
+  EXPECT_EQ(w13.code, CodeType::U4B8);
+  EXPECT_EQ(w13.zeros, ZeroPoints::None);
+  EXPECT_EQ(w13.scale, layer.w13.scale);
   EXPECT_EQ(w13.output, 128);
   EXPECT_EQ(w2.input, 128);
   setActOrder(layer);
@@ -100,8 +134,8 @@ TEST(Prepared, CpuBlocksFourBitsAndReadsTheRestByRows) {
   EXPECT_EQ(w13Of("cpu", layer).actOrder, ActOrder::Index);
   EXPECT_EQ(w13Of("cpu", layer).output, 96);
   LayerInfo eight = makeLayer("gptq", CodeType::U8B128, -1);
-  EXPECT_EQ(w13Of("cpu", eight).layout->name, "compressed_tensors");
-  // One weight that cannot be blocked keeps the other from being padded.
+  EXPECT_EQ(w13Of("cpu", eight).layout->name, "cpu_panels");
+  // Weights of different widths share the padded axis.
   LayerInfo mixed = makeLayer("gptq", CodeType::U4B8, 64);
   setExtents(mixed, 256, 96);
   mixed.w2.code = CodeType::U8B128;

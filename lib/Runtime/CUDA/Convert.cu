@@ -353,19 +353,24 @@ struct ConvertPlan {
 
 } // namespace
 
+static bool refuse(const char *kernel, wna16_status code, const char *what) {
+  setStatus(code, "%s: %s", kernel, what);
+  return false;
+}
+
 static bool readPlan(const char *kernel, const void *address,
                      ConvertPlan &plan) {
   if (!startCall(kernel, address))
     return false;
   plan.fields = *static_cast<const wna16_convert_plan *>(address);
+  const wna16_convert_plan &f = plan.fields;
+  if (f.input || f.inputs || f.output || f.outputs)
+    return refuse(kernel, WNA16_UNSUPPORTED,
+                  "a part of a weight is taken on the cpu only; convert there "
+                  "or ahead of time");
   return checkRange(kernel, "scale_first", plan.fields.scale_first, 0, 1) &&
          readWeight(kernel, "source", plan.fields.source, plan.source) &&
          readWeight(kernel, "target", plan.fields.target, plan.target);
-}
-
-static bool refuse(const char *kernel, wna16_status code, const char *what) {
-  setStatus(code, "%s: %s", kernel, what);
-  return false;
 }
 
 static Launch launchFor(int64_t units, void *stream) {

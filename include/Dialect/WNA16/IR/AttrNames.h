@@ -26,6 +26,8 @@ constexpr llvm::StringLiteral kCheckpointAttrName = "wna16.checkpoint";
 /// On a module that is left with its preparation alone: the target that the
 /// weights are for.
 constexpr llvm::StringLiteral kPreparedForAttrName = "wna16.prepared_for";
+/// On a module that takes a share of the weights: {rank = 1, size = 4}.
+constexpr llvm::StringLiteral kShareAttrName = "wna16.share";
 
 /// On arguments: a file tensor, {pattern = "...", concat = 1}; a prepared
 /// weight's name; the name of an input or output.

@@ -14,7 +14,7 @@
 #ifndef WNA16_DIALECT_WNA16_H
 #define WNA16_DIALECT_WNA16_H
 
-#include "Layout/Catalogue.h"
+#include "Layout/Shard.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
@@ -44,9 +44,27 @@ bool isPlain(mlir::Type type);  ///< ranked tensor without any encoding
 /// The weight that a packed or dense tensor is; nothing for other types.
 std::optional<WeightSpec> getWeightSpec(mlir::Type type);
 
+/// The outputs and the order of a bias [E, output] or [E, halves, output], as a
+/// weight without inputs; nothing for other types.
+std::optional<WeightSpec> getBiasSpec(mlir::Type type);
+
 /// The encoded type of rank `rank` (2: one matrix, 3: w2, 4: w13) of a weight.
 mlir::RankedTensorType getWeightType(mlir::MLIRContext *context,
                                      const WeightSpec &spec, int64_t rank);
+
+/// A rank's share of a weight or bias: its type, and what it takes.
+struct ShardType {
+  mlir::RankedTensorType type;
+  Window window;
+};
+Result<ShardType> getShardType(mlir::RankedTensorType source, ShardAxis axis,
+                               Rank rank);
+
+/// The part of its source that a step takes; nothing where it takes all.
+std::optional<Window> getWindow(mlir::Operation *step);
+/// The same as ConvertOp holds it.
+mlir::DenseI64ArrayAttr getWindowAttr(mlir::MLIRContext *context,
+                                      Window window);
 
 /// The storage tensors of an encoded type, in Part order; empty when the
 /// encoding does not fit the type (then `error` says why).

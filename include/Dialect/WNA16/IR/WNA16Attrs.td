@@ -34,7 +34,7 @@ def WNA16_PackedAttr : WNA16_Encoding<"Packed", "packed"> {
     ```
     packed ::= `#wna16.packed` `<` code `,` `group` `=` int `,` `layout` `=` name
                (`,` `scale` `=` type)? (`,` `zeros` `=` (`plain` | `minus_one`))?
-               (`,` `act_order` `=` (`index` | `sorted`))? `>`
+               (`,` `act_order` `=` (`index` | `sorted`))? (`,` `groups` `=` int)? `>`
     ```
 
     - `code`: `u4b8`, `u8b128` (unsigned, zero 8 or 128), `u4`, `u8` (zero points
@@ -46,6 +46,8 @@ def WNA16_PackedAttr : WNA16_Encoding<"Packed", "packed"> {
       folded for int8 activations (a global scale goes with them).
     - `zeros`: the stored zero points are z, or z - 1 as in GPTQ v1.
     - `act_order`: rows belong to groups by index (g_idx), or were sorted by it.
+    - `groups`: with `act_order = index`, how many there are where that is more
+      than the input has: a share of the rows keeps the groups of all.
 
     The encoded tensor is [E, input, halves, output], [E, input, output] or, for
     one matrix, [input, output], with static extents and elements f16, bf16 or
@@ -57,7 +59,7 @@ def WNA16_PackedAttr : WNA16_Encoding<"Packed", "packed"> {
   }];
   let parameters = (ins
     AttrOrTypeParameter<"::wna16::CodeType", "code type">:$code,
-    "int64_t":$group, WNA16_LayoutParam:$layout,
+    "int64_t":$group, "int64_t":$keptGroups, WNA16_LayoutParam:$layout,
     AttrOrTypeParameter<"::wna16::ScalarType", "scale type">:$scale,
     AttrOrTypeParameter<"::wna16::ZeroPoints", "zero points">:$zeros,
     AttrOrTypeParameter<"::wna16::ActOrder", "act-order">:$actOrder);

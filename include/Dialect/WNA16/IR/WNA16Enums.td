@@ -44,4 +44,10 @@ def WNA16_TargetKind : WNA16_Enum<"TargetKind", "kind of machine", [
 def WNA16_TargetKindAttr
     : EnumAttr<WNA16_Dialect, WNA16_TargetKind, "target_kind">;
 
+// The values are those of ShardAxis in Layout/Shard.h.
+def WNA16_SharedAxis : WNA16_Enum<"SharedAxis", "axis that ranks share", [
+    I64EnumAttrCase<"input", 0>, I64EnumAttrCase<"output", 1>]>;
+def WNA16_SharedAxisAttr
+    : EnumAttr<WNA16_Dialect, WNA16_SharedAxis, "shared_axis">;
+
 #endif // WNA16_DIALECT_WNA16ENUMS_TD

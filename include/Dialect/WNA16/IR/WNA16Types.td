@@ -31,5 +31,8 @@ def WNA16_BiasTensor
     : Type<CPred<"::wna16::isBias($_self)">,
            "ranked tensor without encoding or with a bias encoding",
            "::mlir::RankedTensorType">;
+def WNA16_WeightOrBiasTensor
+    : Type<CPred<"::wna16::isWeight($_self) || ::wna16::isBias($_self)">,
+           "weight or bias", "::mlir::RankedTensorType">;
 
 #endif // WNA16_DIALECT_WNA16TYPES_TD

@@ -200,21 +200,60 @@ def WNA16_SortGroupsOp : WNA16_StepOp<"sort_groups"> {
   }];
 }
 
+def WNA16_ShardOp : WNA16_Op<"shard", [Pure]> {
+  let summary = "a rank's share of a weight or bias";
+  let description = [{
+    Tensor parallelism splits the outputs of each half of w13 (and its bias) and
+    the inputs of w2. The share holds the values of its part of the whole,
+    exactly: a group that straddles two shares becomes groups of gcd(group,
+    share) with its scale and zero point repeated; rows with `act_order = index`
+    keep all groups. Where the size does not divide the axis, parts are a
+    multiple of up to 32 and the last is padded, so that all ranks have one type.
+
+    Constraints:
+    - (C1) the rank is one of `size`, and each of them gets something.
+    - (C2) the result's type is that of the share.
+    - (C3) the axis of a bias is `output`.
+
+    *Lifespan*: introduced by importers; fused and consumed as the other steps.
+
+    ```mlir
+    %1 = wna16.shard %0 input rank 1 of 4 : tensor<2x768x64xf16, #g128> to tensor<2x192x64xf16, #g64>
+    ```
+  }];
+  let arguments = (ins WNA16_WeightOrBiasTensor:$source,
+    WNA16_SharedAxisAttr:$axis, I64Attr:$rank, I64Attr:$size);
+  let results = (outs WNA16_WeightOrBiasTensor:$result);
+  let assemblyFormat = [{
+    $source $axis `rank` $rank `of` $size attr-dict `:` type($source) `to` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
 def WNA16_ConvertOp : WNA16_MergingStepOp<"convert"> {
   let summary = "several preparation steps as one";
   let description = [{
-    Pad, regroup, repack, recode and sort in one pass over the weight: each code
-    is read once and written once.
+    Shard, pad, regroup, repack, recode and sort in one pass over the weight:
+    each code is read once and written once. With `window` [input, inputs,
+    output, outputs] only inputs [input, input + inputs) and of each half outputs
+    [output, output + outputs) are taken.
 
     Constraints:
     - (C1) ranks, experts and halves are equal.
     - (C2) the layout engine can do the move.
+    - (C3) the window is four numbers and takes at least one input and output.
 
     *Lifespan*: `wna16-hoist-prepare` fuses the steps of a weight into one.
 
     ```mlir
     %1 = wna16.convert %0 : tensor<2x128x2x96xf16, #gptq> to tensor<2x128x2x128xf16, #marlin>
     ```
+  }];
+  let arguments = (ins WNA16_PackedTensor:$source,
+    OptionalAttr<DenseI64ArrayAttr>:$window);
+  let assemblyFormat = [{
+    $source (`window` $window^)? attr-dict `:` type($source) `to` type($result)
   }];
 }
 

@@ -38,6 +38,15 @@ static bool isIntegerFrom(Attribute attr, int64_t least) {
 
 static bool isCount(Attribute attr) { return isIntegerFrom(attr, 1); }
 
+/// {rank = 1, size = 4}.
+static bool isShare(Attribute attr) {
+  auto share = dyn_cast<DictionaryAttr>(attr);
+  return share && share.size() == 2 && isIntegerFrom(share.get("rank"), 0) &&
+         isIntegerFrom(share.get("size"), 1) &&
+         share.getAs<IntegerAttr>("rank").getValue().getSExtValue() <
+             share.getAs<IntegerAttr>("size").getValue().getSExtValue();
+}
+
 static bool isTextList(Attribute attr) {
   auto list = dyn_cast<ArrayAttr>(attr);
   return list && llvm::all_of(list, isText);
@@ -94,6 +103,7 @@ static constexpr KnownAttr kKnown[] = {
     {kPreparedForAttrName, OnModule, isTarget, kTarget},
     {kCheckpointAttrName, OnModule, isTextDictionary,
      "a dictionary of strings"},
+    {kShareAttrName, OnModule, isShare, "{rank = RANK, size = RANKS}"},
     {kPrepareAttrName, OnFunction, isText, kText},
     {kExpertsAttrName, OnFunction, isCount, "a positive integer"},
     {kBackendsAttrName, OnFunction, isTextList, "an array of strings"},

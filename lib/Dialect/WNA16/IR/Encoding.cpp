@@ -88,6 +88,7 @@ std::optional<WeightSpec> wna16::getWeightSpec(Type type) {
   if (auto packed = dyn_cast<PackedAttr>(tensor.getEncoding())) {
     spec.code = packed.getCode();
     spec.group = packed.getGroup();
+    spec.keptGroups = packed.getKeptGroups();
     spec.layout = packed.getLayout();
     spec.scale = packed.getScale();
     spec.zeros = packed.getZeros();
@@ -105,6 +106,22 @@ std::optional<WeightSpec> wna16::getWeightSpec(Type type) {
   return spec;
 }
 
+std::optional<WeightSpec> wna16::getBiasSpec(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!isBias(type) || tensor.getRank() < 1 || !tensor.hasStaticShape())
+    return std::nullopt;
+  WeightSpec spec;
+  auto encoding = dyn_cast_or_null<BiasAttr>(tensor.getEncoding());
+  spec.layout = encoding ? encoding.getLayout() : findLayout("dense");
+  spec.element =
+      getScalarType(tensor.getElementType()).value_or(ScalarType::F32);
+  spec.experts = tensor.getDimSize(0);
+  spec.input = 1;
+  spec.halves = tensor.getRank() == 3 ? tensor.getDimSize(1) : 1;
+  spec.output = tensor.getShape().back();
+  return spec;
+}
+
 RankedTensorType wna16::getWeightType(MLIRContext *context,
                                       const WeightSpec &spec, int64_t rank) {
   SmallVector<int64_t> shape;
@@ -118,10 +135,30 @@ RankedTensorType wna16::getWeightType(MLIRContext *context,
   if (spec.code == CodeType::Dense)
     encoding = DenseAttr::get(context, spec.layout);
   else
-    encoding = PackedAttr::get(context, spec.code, spec.group, spec.layout,
-                               spec.scale, spec.zeros, spec.actOrder);
+    encoding =
+        PackedAttr::get(context, spec.code, spec.group, spec.keptGroups,
+                        spec.layout, spec.scale, spec.zeros, spec.actOrder);
   return RankedTensorType::get(shape, getScalarType(context, spec.element),
                                encoding);
+}
+
+Result<ShardType> wna16::getShardType(RankedTensorType source, ShardAxis axis,
+                                      Rank rank) {
+  if (std::optional<WeightSpec> spec = getWeightSpec(source)) {
+    Result<Shard> shard = shardWeight(*spec, axis, rank);
+    if (!shard)
+      return shard.takeFailure();
+    return ShardType{
+        getWeightType(source.getContext(), shard->spec, source.getRank()),
+        shard->window};
+  }
+  SmallVector<int64_t> shape(source.getShape());
+  Result<Share> share = shareOf(shape.back(), rank);
+  if (!share)
+    return share.takeFailure();
+  shape.back() = share->extent;
+  return ShardType{source.clone(shape),
+                   {/*input=*/0, /*inputs=*/1, share->begin, share->taken}};
 }
 
 SmallVector<RankedTensorType> wna16::getStorageTypes(RankedTensorType type,

@@ -94,21 +94,24 @@ public:
   /// The weight whose outputs a bias type has.
   wna16_weight bias(StringRef field) {
     auto attr = fields.getAs<TypeAttr>(field);
-    auto type = attr && isBias(attr.getValue())
-                    ? cast<RankedTensorType>(attr.getValue())
-                    : RankedTensorType();
-    if (!type || type.getRank() < 1 || !type.hasStaticShape())
+    std::optional<WeightSpec> spec =
+        attr ? getBiasSpec(attr.getValue()) : std::nullopt;
+    if (!spec)
       return complain(field, "a bias type"), wna16_weight();
-    WeightSpec spec;
-    auto encoding = dyn_cast_or_null<BiasAttr>(type.getEncoding());
-    spec.layout = encoding ? encoding.getLayout() : findLayout("dense");
-    spec.element =
-        getScalarType(type.getElementType()).value_or(ScalarType::F32);
-    spec.experts = type.getDimSize(0);
-    spec.input = 1;
-    spec.halves = type.getRank() == 3 ? type.getDimSize(1) : 1;
-    spec.output = type.getShape().back();
-    return pack(spec);
+    return pack(*spec);
+  }
+
+  /// Adds the window to a plan, if there is one.
+  void window(StringRef field, wna16_convert_plan &plan) {
+    if (!fields.get(field))
+      return;
+    auto attr = fields.getAs<DenseI64ArrayAttr>(field);
+    if (!attr || attr.size() != 4)
+      return complain(field, "[input, inputs, output, outputs]");
+    plan.input = attr[0];
+    plan.inputs = attr[1];
+    plan.output = attr[2];
+    plan.outputs = attr[3];
   }
 
   Failure takeFailure() { return std::move(error); }
@@ -202,16 +205,23 @@ static void buildLinear(FieldReader &read, SmallVectorImpl<int64_t> *words) {
 }
 
 static void buildConvert(FieldReader &read, SmallVectorImpl<int64_t> *words) {
-  copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.weight("source"),
-                               read.weight("target"), read.flag("scale_first")},
-            words);
+  wna16_convert_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.source = read.weight("source");
+  plan.target = read.weight("target");
+  plan.scale_first = read.flag("scale_first");
+  read.window("window", plan);
+  copyWords(plan, words);
 }
 
 static void buildConvertBias(FieldReader &read,
                              SmallVectorImpl<int64_t> *words) {
-  copyWords(wna16_convert_plan{WNA16_ABI_VERSION, read.bias("source"),
-                               read.bias("target"), 0},
-            words);
+  wna16_convert_plan plan = {};
+  plan.abi_version = WNA16_ABI_VERSION;
+  plan.source = read.bias("source");
+  plan.target = read.bias("target");
+  read.window("window", plan);
+  copyWords(plan, words);
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,8 +257,9 @@ static const KindRow kKinds[] = {
       {"logits", "correction", "weights", "ids"},
       "logits"},
      buildRoute},
-    {{"convert", {"source", "target"}, {"source*", "target*"}}, buildConvert},
-    {{"convert_bias", {"source", "target"}, {"source", "target"}},
+    {{"convert", {"source", "target", "window"}, {"source*", "target*"}},
+     buildConvert},
+    {{"convert_bias", {"source", "target", "window"}, {"source", "target"}},
      buildConvertBias},
     {{"dequantize", {"source", "target", "scale_first"}, {"source*", "target"}},
      buildConvert},

@@ -95,7 +95,7 @@ Attribute PackedAttr::parse(AsmParser &parser, Type) {
   FailureOr<ScalarType> scale = ScalarType::F16;
   FailureOr<ZeroPoints> zeros = ZeroPoints::None;
   FailureOr<ActOrder> order = ActOrder::None;
-  int64_t group;
+  int64_t group, keptGroups = 0;
   if (parser.parseLess() ||
       failed(code = parseName(parser, parsePackedCode,
                               "a code type (u4, u4b8, s4, u8, u8b128, s8, "
@@ -117,8 +117,12 @@ Attribute PackedAttr::parse(AsmParser &parser, Type) {
       zeros = parseName(parser, parseZeros, "plain or minus_one");
     else if (key == "act_order")
       order = parseName(parser, parseActOrder, "index or sorted");
-    else
-      return parser.emitError(loc, "expected scale, zeros or act_order, got '")
+    else if (key == "groups") {
+      if (parser.parseInteger(keptGroups))
+        return {};
+    } else
+      return parser.emitError(
+                 loc, "expected scale, zeros, act_order or groups, got '")
                  << key << "'",
              Attribute();
     if (failed(scale) || failed(zeros) || failed(order))
@@ -126,8 +130,8 @@ Attribute PackedAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), *code, group, *layout, *scale, *zeros,
-             *order);
+  return get(parser.getContext(), *code, group, keptGroups, *layout, *scale,
+             *zeros, *order);
 }
 
 void PackedAttr::print(AsmPrinter &printer) const {
@@ -139,6 +143,8 @@ void PackedAttr::print(AsmPrinter &printer) const {
     printer << ", zeros = " << wna16::name(getZeros());
   if (getActOrder() != ActOrder::None)
     printer << ", act_order = " << wna16::name(getActOrder());
+  if (getKeptGroups())
+    printer << ", groups = " << getKeptGroups();
   printer << '>';
 }
 

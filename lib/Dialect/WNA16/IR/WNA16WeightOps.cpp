@@ -171,6 +171,8 @@ static LogicalResult verifySameFields(Operation *op, PackedAttr source,
     field = "code";
   else if (!free.group && source.getGroup() != result.getGroup())
     field = "group";
+  else if (source.getKeptGroups() != result.getKeptGroups())
+    field = "number of groups";
   else if (!free.layout && source.getLayout() != result.getLayout())
     field = "layout";
   else if (!free.scale && source.getScale() != result.getScale())
@@ -196,8 +198,9 @@ static LogicalResult verifySameElement(Operation *op, RankedTensorType source,
 }
 
 static LogicalResult verifyMove(Operation *op, Type source, Type result,
-                                StringRef label) {
-  if (Failure why = checkMove(*getWeightSpec(source), *getWeightSpec(result)))
+                                StringRef label, Window window = {}) {
+  if (Failure why =
+          checkMove(*getWeightSpec(source), *getWeightSpec(result), window))
     return op->emitOpError() << label << " " << why.message;
   return success();
 }
@@ -287,12 +290,50 @@ LogicalResult SortGroupsOp::verify() {
                            "(C3)");
 }
 
+LogicalResult ShardOp::verify() {
+  RankedTensorType source = getSource().getType();
+  auto axis = static_cast<ShardAxis>(getAxis());
+  if (!isWeight(source) && (axis != ShardAxis::Output || source.getRank() < 2 ||
+                            source.getRank() > 3 || !source.hasStaticShape()))
+    return emitOpError() << "(C3) expected the output axis of a bias of rank 2 "
+                            "or 3 with static extents, got "
+                         << stringifySharedAxis(getAxis()) << " of " << source;
+  auto rank = static_cast<int64_t>(getRank()),
+       size = static_cast<int64_t>(getSize());
+  Result<ShardType> share = getShardType(source, axis, {rank, size});
+  if (!share)
+    return emitOpError() << "(C1) " << share.message();
+  if (share->type != getResult().getType())
+    return emitOpError() << "(C2) expected the share to be " << share->type
+                         << ", got " << getResult().getType();
+  return success();
+}
+
+std::optional<Window> wna16::getWindow(Operation *step) {
+  if (auto shard = dyn_cast<ShardOp>(step)) {
+    Result<ShardType> share = getShardType(
+        shard.getSource().getType(), static_cast<ShardAxis>(shard.getAxis()),
+        {static_cast<int64_t>(shard.getRank()),
+         static_cast<int64_t>(shard.getSize())});
+    return share ? std::optional<Window>(share->window) : std::nullopt;
+  }
+  if (auto convert = dyn_cast<ConvertOp>(step))
+    if (std::optional<ArrayRef<int64_t>> part = convert.getWindow())
+      return Window{(*part)[0], (*part)[1], (*part)[2], (*part)[3]};
+  return std::nullopt;
+}
+
 LogicalResult ConvertOp::verify() {
+  if (std::optional<ArrayRef<int64_t>> part = getWindow())
+    if (part->size() != 4 || (*part)[1] < 1 || (*part)[3] < 1)
+      return emitOpError() << "(C3) expected a window [input, inputs, output, "
+                              "outputs] of at least one input and output, got ["
+                           << *part << "]";
   if (failed(verifyGrowth(*this, getSource().getType(), getResult().getType(),
                           /*shrinks=*/true)))
     return failure();
-  return verifyMove(*this, getSource().getType(), getResult().getType(),
-                    "(C2)");
+  return verifyMove(*this, getSource().getType(), getResult().getType(), "(C2)",
+                    wna16::getWindow(*this).value_or(Window()));
 }
 
 /// A step that changes nothing is its operand.
@@ -308,7 +349,10 @@ OpFoldResult RegroupOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult RepackOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult RecodeOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult SortGroupsOp::fold(FoldAdaptor) { return foldStep(*this); }
-OpFoldResult ConvertOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult ShardOp::fold(FoldAdaptor) { return foldStep(*this); }
+OpFoldResult ConvertOp::fold(FoldAdaptor) {
+  return getWindow() ? OpFoldResult() : foldStep(*this);
+}
 OpFoldResult ConvertBiasOp::fold(FoldAdaptor) { return foldStep(*this); }
 
 /// Whether scales lose bits in the middle that one step would keep.
@@ -348,8 +392,34 @@ LogicalResult RepackOp::canonicalize(RepackOp op, PatternRewriter &rewriter) {
 LogicalResult RecodeOp::canonicalize(RecodeOp op, PatternRewriter &rewriter) {
   return mergeSteps(op, rewriter);
 }
+
+/// What takes a part, or comes after that, is one step with it.
 LogicalResult ConvertOp::canonicalize(ConvertOp op, PatternRewriter &rewriter) {
-  return mergeSteps(op, rewriter);
+  Operation *first = op.getSource().getDefiningOp();
+  if (op.getWindow() || !isa_and_nonnull<ShardOp, ConvertOp>(first))
+    return rewriter.notifyMatchFailure(op, "no shard or convert before");
+  Value source = first->getOperand(0);
+  if (!isPacked(source.getType()))
+    return rewriter.notifyMatchFailure(op, "the whole is dense");
+  if (roundsBetween(cast<PackedAttr>(
+                        cast<RankedTensorType>(source.getType()).getEncoding()),
+                    packed(op.getSource()), packed(op.getResult())))
+    return rewriter.notifyMatchFailure(op, "the first step rounds scales");
+  std::optional<Window> window = wna16::getWindow(first);
+  if (checkMove(*getWeightSpec(source.getType()),
+                *getWeightSpec(op.getResult().getType()),
+                window.value_or(Window())))
+    return rewriter.notifyMatchFailure(op, "the two steps are not one move");
+  rewriter.replaceOpWithNewOp<ConvertOp>(
+      op, op.getResult().getType(), source,
+      window ? wna16::getWindowAttr(op.getContext(), *window)
+             : DenseI64ArrayAttr());
+  return success();
+}
+
+DenseI64ArrayAttr wna16::getWindowAttr(MLIRContext *context, Window window) {
+  return DenseI64ArrayAttr::get(
+      context, {window.input, window.inputs, window.output, window.outputs});
 }
 
 //===----------------------------------------------------------------------===//
