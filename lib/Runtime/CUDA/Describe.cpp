@@ -71,3 +71,10 @@ bool cuda::isTiled(const WeightSpec &weight, ScalarType element) {
          (weight.bits() == 4 || weight.zeros == ZeroPoints::None) &&
          weight.zeros != ZeroPoints::MinusOne;
 }
+
+uint32_t cuda::divisionMagic(const WeightSpec &weight) {
+  if (weight.groups() == 1)
+    return 0;
+  const uint64_t tiles = static_cast<uint64_t>(weight.group) / 16;
+  return static_cast<uint32_t>(((uint64_t(1) << 32) + tiles - 1) / tiles);
+}

@@ -20,7 +20,7 @@ using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
 
-static const ExpertsKernel *const kernels[] = {&streamExperts, &wgmmaExperts,
+static const ExpertsKernel *const kernels[] = {&wideExperts, &streamExperts,
                                                &plainExperts};
 
 static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
@@ -355,6 +355,17 @@ static const char *expertsKernel(const void *plan, int64_t tokens) {
                 : nullptr;
 }
 
+/// Whether everything that is read in pieces of 16 bytes lies like that. Rows
+/// are as long as kernels ask for.
+static bool isAligned(const ExpertsArguments &arguments) {
+  uintptr_t bits = reinterpret_cast<uintptr_t>(arguments.x.data) |
+                   reinterpret_cast<uintptr_t>(arguments.y.data);
+  for (const WeightBuffers *weight : {&arguments.w13, &arguments.w2})
+    for (Part part : {Part::Codes, Part::Scales, Part::Zeros})
+      bits |= reinterpret_cast<uintptr_t>(weight->get(part));
+  return bits % 16 == 0;
+}
+
 static wna16_status fusedExperts(const void *plan, const wna16_tensor *tensors,
                                  int64_t count, void *workspace,
                                  int64_t workspaceBytes, void *stream) {
@@ -378,7 +389,9 @@ static wna16_status fusedExperts(const void *plan, const wna16_tensor *tensors,
   ExpertsRound round = describeCall(experts, arguments, *device, stream);
   round.buffers = layOut(experts, arguments.tokens, carver);
   const int64_t step = tokensPerRound(experts, arguments.tokens);
-  const ExpertsKernel &kernel = chooseKernel(experts, device->capability, step);
+  const ExpertsKernel &kernel =
+      isAligned(arguments) ? chooseKernel(experts, device->capability, step)
+                           : plainExperts;
   for (; total < arguments.tokens; total += step)
     if (!runRound(experts, arguments, kernel, round, total,
                   std::min(step, arguments.tokens - total)))

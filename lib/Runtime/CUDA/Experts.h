@@ -69,7 +69,7 @@ struct ExpertsKernel {
 
 extern const ExpertsKernel plainExperts;
 extern const ExpertsKernel streamExperts;
-extern const ExpertsKernel wgmmaExperts;
+extern const ExpertsKernel wideExperts;
 
 /// Sorts the slots of a round by expert, in tiles of `tile` slots.
 bool sortSlots(const ExpertsRound &round, int tile);
@@ -81,6 +81,10 @@ bool sumSlots(const ExpertsRound &round);
 /// Whether the tiled kernels read this weight: 16 x 64 tiles, scales of the
 /// element type, rows in order.
 bool isTiled(const WeightSpec &weight, ScalarType element);
+
+/// Input tile t of a weight is in group umulhi(t, magic): a division without
+/// dividing, exact for t * d < 2^32. 0 where there is one group.
+uint32_t divisionMagic(const WeightSpec &weight);
 
 /// Descriptions for kernels; the spec passed the checks.
 DeviceWeight describe(const WeightSpec &spec, const WeightBuffers &buffers);

@@ -16,21 +16,14 @@ using namespace wna16;
 using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
-/// Up to so many slots an expert, on average, weights are what takes time.
-static constexpr int64_t kMaxSlotsPerExpert = 16;
 /// Up to so many slots the second product sums them itself.
 static constexpr int64_t kMaxSummed = 40;
 
-static int64_t slotsPerExpert(const ExpertsPlan &plan, int64_t tokens) {
-  return tokens * plan.fields.top_k / plan.w13.experts;
-}
-
-static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
+static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
   const ScalarType element = plan.element();
   return capability >= 90 && element != ScalarType::F32 &&
          plan.fields.hidden % 8 == 0 && isTiled(plan.w13, element) &&
-         isTiled(plan.w2, element) &&
-         slotsPerExpert(plan, tokens) <= kMaxSlotsPerExpert;
+         isTiled(plan.w2, element);
 }
 
 static bool isSwapped(const WeightSpec &weight) {
@@ -58,7 +51,7 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
   p.inputTiles = static_cast<int32_t>(spec.input / 16);
   p.rowTiles = static_cast<int32_t>(spec.rows() / 64);
   p.groups = static_cast<int32_t>(weight.groups);
-  p.groupTiles = static_cast<int32_t>(weight.group / 16);
+  p.groupMagic = divisionMagic(spec);
   p.zeroShift = spec.layout->name != "marlin";
   const int words = 32 * spec.bits();
   const int inputs = kStageBytes / 4 / words;

@@ -9,6 +9,7 @@
 #include "TensorMap.h"
 #include "Wide.cuh"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace wna16;
@@ -22,39 +23,44 @@ static bool isWide(const WeightSpec &weight, ScalarType element) {
          (weight.groups() == 1 || weight.group == 32 || weight.group % 64 == 0);
 }
 
-static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
+static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
   const ScalarType element = plan.element();
   const wna16_experts_plan &fields = plan.fields;
-  return capability == 90 && element != ScalarType::F32 && plan.isGated() &&
-         fields.activation == WNA16_SILU && std::isinf(fields.limit) &&
-         fields.hidden % 8 == 0 && isWide(plan.w13, element) &&
-         isWide(plan.w2, element);
+  // With fewer slots an expert, weights are what takes time.
+  const bool many = tokens * fields.top_k * 2 > plan.w13.experts * 9;
+  return many && capability == 90 && element != ScalarType::F32 &&
+         plan.isGated() && fields.activation == WNA16_SILU &&
+         std::isinf(fields.limit) && fields.hidden % 8 == 0 &&
+         isWide(plan.w13, element) && isWide(plan.w2, element);
 }
 
 static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
-                           WideParameters &p) {
+                           int tiles, WideParameters &p) {
   p.hasZeros = weight.zeroData != nullptr;
   p.inputTiles = static_cast<int32_t>(spec.input / 16);
   p.rowTiles = static_cast<int32_t>(spec.rows() / 64);
   p.groups = static_cast<int32_t>(weight.groups);
   p.groupTiles = static_cast<int32_t>(weight.group / 16);
+  p.groupMagic = divisionMagic(spec);
   p.zeroShift = spec.layout->name != "marlin";
+  p.scaleSteps =
+      p.groups > 1 ? std::max(p.groupTiles / 4, 1) : p.inputTiles / 4;
   const int groups = p.groups > 1 && p.groupTiles < 4 ? 2 : 1;
   const Table tables[] = {{weight.codeData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT32,
                            4,
                            {128, p.rowTiles, p.inputTiles * spec.experts},
-                           {128, 2, 4}},
+                           {128, tiles, 4}},
                           {weight.scaleData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT16,
                            2,
                            {64, p.rowTiles, weight.groups * spec.experts},
-                           {64, 2, groups}},
+                           {64, tiles, groups}},
                           {weight.zeroData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT32,
                            4,
                            {8, p.rowTiles, weight.groups * spec.experts},
-                           {8, 2, groups}}};
+                           {8, tiles, groups}}};
   return encode(kKernel, tables[0], p.codes) &&
          encode(kKernel, tables[1], p.scales) &&
          (!p.hasZeros || encode(kKernel, tables[2], p.zeros));
@@ -66,22 +72,36 @@ static int chooseTile(const ExpertsRound &round) {
   return each <= 24 ? 32 : each <= 48 ? 64 : 128;
 }
 
+/// Two blocks on a multiprocessor hide each other's waiting, if the last round
+/// of blocks is not too small for that.
+static int chooseBlocks(int64_t items, int tile, int multiprocessors) {
+  auto rounds = [&](int64_t room) {
+    return static_cast<double>((items + room - 1) / room * room);
+  };
+  const bool even =
+      rounds(2 * multiprocessors) <= 1.12 * rounds(multiprocessors);
+  return tile == 32 && even ? 2 : 1;
+}
+
 template <typename T>
-static WideKernel choose(const WeightSpec &spec, bool gated, int tile) {
+static WideKernel choose(const WeightSpec &spec, bool gated, int tile,
+                         int blocks) {
   return spec.layout->name == "humming_wgmma"
-             ? wideKernel<T, true>(gated, tile)
-             : wideKernel<T, false>(gated, tile);
+             ? wideKernel<T, true>(gated, tile, blocks)
+             : wideKernel<T, false>(gated, tile, blocks);
 }
 
 static bool product(const ExpertsRound &round, int tile, bool first) {
   const ExpertsPlan &plan = *round.plan;
   const WeightSpec &spec = first ? plan.w13 : plan.w2;
+  // Row tiles of a pair: see WideShared.
+  const int pairTiles = tile == 256 ? 1 : 2;
   WideParameters p = {};
-  if (!describeWeight(spec, first ? round.w13 : round.w2, p))
+  if (!describeWeight(spec, first ? round.w13 : round.w2, pairTiles, p))
     return false;
   const auto outTiles = static_cast<int32_t>(spec.output / 64);
-  p.secondTile = first ? outTiles : 2;
-  p.blockTiles = first ? 2 : 4;
+  p.secondTile = first ? outTiles : pairTiles;
+  p.blockTiles = first ? pairTiles : 2 * pairTiles;
   p.rowBlocks = (outTiles + p.blockTiles - 1) / p.blockTiles;
   p.routing = round.routing;
   p.sorted = round.buffers.sorted;
@@ -91,14 +111,20 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
   p.outWidth = first ? plan.w2.input : plan.fields.hidden;
   p.first = first;
   p.weightOnInput = static_cast<int32_t>(plan.fields.weight_on_input);
-  const WideKernel kernel = plan.element() == ScalarType::BF16
-                                ? choose<__nv_bfloat16>(spec, first, tile)
-                                : choose<__half>(spec, first, tile);
+  const int64_t active =
+      std::max(round.routing.slots / tile,
+               std::min(round.routing.slots, round.routing.experts));
+  const int blocks =
+      chooseBlocks(active * p.rowBlocks, tile, round.device->multiprocessors);
+  const WideKernel kernel =
+      plan.element() == ScalarType::BF16
+          ? choose<__nv_bfloat16>(spec, first, tile, blocks)
+          : choose<__half>(spec, first, tile, blocks);
   const int64_t items =
       maxTiles(round.routing.slots, round.routing.experts, tile) * p.rowBlocks;
   Launch how;
-  how.grid = static_cast<unsigned>(
-      std::min<int64_t>(items, round.device->multiprocessors));
+  how.grid = static_cast<unsigned>(std::min<int64_t>(
+      items, int64_t(blocks) * round.device->multiprocessors));
   how.block = 384;
   how.shared = kernel.shared;
   how.stream = round.stream;
@@ -108,8 +134,8 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
 
 static bool run(const ExpertsRound &given) {
   ExpertsRound round = given;
-  if (round.bias13.data || round.bias2.data)
-    return plainExperts.run(round);
+  if (given.bias13.data || given.bias2.data)
+    return streamExperts.run(given);
   // Rows of slots are read back once: 16 bits will do.
   round.rowType = round.plan->element();
   const int tile = chooseTile(round);
@@ -117,4 +143,4 @@ static bool run(const ExpertsRound &given) {
          product(round, tile, false) && sumSlots(round);
 }
 
-const ExpertsKernel cuda::wgmmaExperts = {"wgmma", takes, run};
+const ExpertsKernel cuda::wideExperts = {"wide", takes, run};

@@ -54,10 +54,10 @@ struct StreamParameters {
   int32_t inputTiles;
   int32_t rowTiles; ///< of 64 outputs, all halves
   int32_t groups;
-  int32_t groupTiles; ///< input tiles that share a scale
-  int32_t zeroShift;  ///< 1: the zero points' order has n3 lowest
-  int32_t secondTile; ///< from the first tile of a block to its second
-  int32_t tileStep;   ///< from a block's first tile to the next block's
+  uint32_t groupMagic; ///< of input tiles that share a scale: divisionMagic
+  int32_t zeroShift;   ///< 1: the zero points' order has n3 lowest
+  int32_t secondTile;  ///< from the first tile of a block to its second
+  int32_t tileStep;    ///< from a block's first tile to the next block's
   DeviceBias bias;
   Routing routing;
   DeviceActivation activation;

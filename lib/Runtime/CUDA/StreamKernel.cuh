@@ -99,17 +99,16 @@ public:
   __device__ void run(const SlotList &list, int slot) {
     // Half a warp copies a row of activations. Rows without a slot stay as
     // they are: they only reach sums that nobody stores.
+    present = list.count - slot - (lane >> 4);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const int at = slot + (lane >> 4) + 2 * i;
-      rows[i] = nullptr;
-      if (at >= list.count)
+      rows[i] = static_cast<const char *>(p.in) + (lane & 15) * 16;
+      if (2 * i >= present)
         continue;
-      const int index = list.slot(at);
+      const int index = list.slot(slot + (lane >> 4) + 2 * i);
       const int row =
           p.first ? index / static_cast<int>(p.routing.topK) : index;
-      rows[i] = static_cast<const char *>(p.in) + row * p.inWidth * 2 +
-                (lane & 15) * 16;
+      rows[i] += row * p.inWidth * 2;
     }
     fetchInputs(0);
     for (int unit = 0; unit < units; ++unit) {
@@ -158,24 +157,26 @@ private:
   }
 
   __device__ int groupOf(int tile) const {
-    return p.groups > 1 ? tile / p.groupTiles : 0;
+    return static_cast<int>(__umulhi(tile, p.groupMagic));
   }
 
   /// Reads a unit's activations; zeros beyond the last input.
   __device__ void fetchInputs(int unit) {
     if (unit < units) {
       const int column = (first + unit * stride) * kUnitInputs;
-      const int count = static_cast<int>(p.inWidth) - column;
-      const bool present = (lane & 15) * 8 < count;
       uint4 *to =
           ring.inputs[unit & 1] + (lane >> 4) * (kRingRow / 16) + (lane & 15);
+      if (column + (lane & 15) * 8 < p.inWidth) {
+        const uint32_t address = sharedAddress(to);
 #pragma unroll
-      for (int i = 0; i < kRows; ++i)
-        if (!present)
+        for (int i = 0; i < kRows; ++i)
+          if (2 * i < present)
+            copyAsync(address + 2 * i * kRingRow, rows[i] + column * 2);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
           to[2 * i * (kRingRow / 16)] = {0, 0, 0, 0};
-        else if (rows[i])
-          copyAsync(sharedAddress(to + 2 * i * (kRingRow / 16)),
-                    rows[i] + column * 2);
+      }
     }
     commitCopies();
   }
@@ -283,14 +284,35 @@ private:
     return {pair(0), pair(1), pair(2), pair(3)};
   }
 
+  /// Puts z in place of 8: sums are -offset times those of activations.
+  __device__ void addZeros(int group, const float (&sum)[NT][4],
+                           float (&partial)[4][NT][4]) const {
+    const uint32_t zero = ring.zeros[place][group][lane >> 2];
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+#pragma unroll
+      for (int n3 = 0; n3 < 2; ++n3) {
+        const int at = p.zeroShift ? n3 + 2 * u : u + 4 * n3;
+        const float less =
+            static_cast<float>(static_cast<int>(zero >> (4 * at) & 15) - 8) *
+            (1.0f / Element<T>::kOffset);
+#pragma unroll
+        for (int n = 0; n < NT; ++n)
+#pragma unroll
+          for (int i = 2 * n3; i < 2 * n3 + 2; ++i)
+            partial[u][n][i] += less * sum[n][i];
+      }
+  }
+
   /// Adds the sums of a group, times its scales.
   template <int COLUMN>
   __device__ void fold(int group, const float (&sum)[NT][4],
-                       const float (&partial)[4][NT][4]) {
+                       float (&partial)[4][NT][4]) {
     if (kFolds == 1)
       group = 0;
+    if (BITS == 4 && p.hasZeros)
+      addZeros(group, sum, partial);
     const uint4 scale = loadScales(group);
-    const uint32_t zero = p.hasZeros ? ring.zeros[place][group][lane >> 2] : 0;
     const uint32_t pairs[4] = {scale.x, scale.y, scale.z, scale.w};
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
@@ -303,13 +325,6 @@ private:
           float value = partial[u][n][i];
           if (BITS == 4 && COLUMN == 0)
             value += sum[n][i];
-          if (BITS == 4 && p.hasZeros) {
-            // z in place of 8: sum is -offset times the activations' sum.
-            const int at = p.zeroShift ? (i >> 1) + 2 * u : u + 4 * (i >> 1);
-            const auto z = static_cast<int>((zero >> (4 * at)) & 15);
-            value += static_cast<float>(z - 8) *
-                     (sum[n][i] * (1.0f / Element<T>::kOffset));
-          }
           total[COLUMN][u][n][i] += s[i >> 1] * value;
         }
     }
@@ -322,7 +337,8 @@ private:
   int units;
   const int firstTile, firstGroup; ///< of the expert
   int tiles[2];
-  const char *rows[kRows]; ///< of activations that the lane copies; or null
+  const char *rows[kRows]; ///< of activations that the lane copies
+  int present = 0;         ///< twice as many of them
   uint32_t inputs = 0;     ///< where the lane reads the unit's activations
   int place = 0, phase = 0;
 };
@@ -541,15 +557,15 @@ __global__ void __launch_bounds__(32 * maxStreamWarps(NT), 1)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ uint16_t found[kMaxListed];
+  if (threadIdx.x == 0) {
+    prefetchMap(p.codes);
+    prefetchMap(p.scales);
+  }
   // Routing comes from just before the first product; whoever starts after
   // that sees it.
   if (p.first)
     waitForPrevious();
   letNextStart();
-  if (threadIdx.x == 0) {
-    prefetchMap(p.codes);
-    prefetchMap(p.scales);
-  }
   if (p.first && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0)
     for (int i = threadIdx.x; i < p.numCounters; i += blockDim.x)
       p.counters[i] = 0;

@@ -36,7 +36,9 @@ struct WideParameters {
   int32_t rowTiles;
   int32_t groups;
   int32_t groupTiles;
+  uint32_t groupMagic; ///< see divisionMagic
   int32_t zeroShift;
+  int32_t scaleSteps; ///< steps that share scales
   int32_t secondTile; ///< from the first pair of row tiles to the second
   int32_t blockTiles; ///< row tiles from one block of rows to the next
   int32_t rowBlocks;
@@ -55,9 +57,10 @@ struct WideKernel {
 };
 
 /// Defined for each combination in a file of its own. `gated`: the first
-/// product of experts with a gate.
+/// product of experts with a gate; `blocks`: of a multiprocessor, two for tiles
+/// of 32 slots alone.
 template <typename T, bool SWAP>
-WideKernel wideKernel(bool gated, int tileSlots);
+WideKernel wideKernel(bool gated, int tileSlots, int blocks);
 
 } // namespace wna16::cuda
 

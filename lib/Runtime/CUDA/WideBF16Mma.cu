@@ -9,4 +9,4 @@
 #include "WideKernel.cuh"
 
 template wna16::cuda::WideKernel
-wna16::cuda::wideKernel<__nv_bfloat16, false>(bool, int);
+wna16::cuda::wideKernel<__nv_bfloat16, false>(bool, int, int);

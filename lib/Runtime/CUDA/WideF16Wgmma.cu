@@ -8,5 +8,5 @@
 
 #include "WideKernel.cuh"
 
-template wna16::cuda::WideKernel wna16::cuda::wideKernel<__half, true>(bool,
-                                                                       int);
+template wna16::cuda::WideKernel
+wna16::cuda::wideKernel<__half, true>(bool, int, int);

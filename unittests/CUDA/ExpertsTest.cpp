@@ -1,0 +1,260 @@
+//===- ExpertsTest.cpp - Fused experts on a device ----------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestSupport.h"
+
+#include "gtest/gtest.h"
+
+using namespace wna16;
+using namespace wna16test;
+
+namespace {
+
+/// What the issue of each type's rounding may come to.
+double bound(ScalarType type) {
+  return type == ScalarType::BF16  ? 5e-3
+         : type == ScalarType::F16 ? 8e-4
+                                   : 1e-5;
+}
+
+void expectRight(Layer &layer, const std::string &what) {
+  HostTensor y = outputOnDevice(layer);
+  EXPECT_LE(relativeError(y, layer.reference()),
+            bound(static_cast<ScalarType>(layer.plan.element)))
+      << what;
+  EXPECT_TRUE(y.sameBytes(outputOnDevice(layer)))
+      << what << ": another run gives other bits";
+}
+
+/// Both weights in another layout, scales of the element type.
+void bringInto(Layer &layer, const char *layout, ScalarType type) {
+  for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+    wna16_weight target = weight->plan;
+    target.layout = layoutId(layout);
+    target.element = static_cast<int64_t>(type);
+    target.scale = static_cast<int64_t>(type);
+    *weight = converted(*weight, target);
+  }
+  layer.plan.w13 = layer.w13.plan;
+  layer.plan.w2 = layer.w2.plan;
+}
+
+struct TiledCase {
+  const char *layout;
+  ScalarType type;
+  int bits;
+  int64_t group;
+  bool zeros;
+};
+
+TEST(Tiled, AllCodesGroupsAndNumbersOfTokens) {
+  const TiledCase cases[] = {
+      {"marlin", ScalarType::BF16, 4, 128, false},
+      {"marlin", ScalarType::BF16, 4, 64, true},
+      {"marlin", ScalarType::BF16, 4, 32, false},
+      {"marlin", ScalarType::BF16, 4, -1, false},
+      {"marlin", ScalarType::F16, 4, 128, true},
+      {"marlin", ScalarType::F16, 4, 32, true},
+      {"marlin", ScalarType::BF16, 8, 128, false},
+      {"marlin", ScalarType::BF16, 8, 32, false},
+      {"marlin", ScalarType::F16, 8, -1, false},
+      {"humming_wgmma", ScalarType::BF16, 4, 128, false},
+      {"humming_wgmma", ScalarType::BF16, 4, 32, true},
+      {"humming_wgmma", ScalarType::F16, 4, 64, false},
+      {"humming_wgmma", ScalarType::BF16, 8, 64, false},
+      {"humming_mma", ScalarType::BF16, 4, 128, true},
+  };
+  for (const TiledCase &c : cases)
+    // Streamed, streamed in two tiles, wide with tiles of 32, 64 and 128.
+    for (int64_t tokens : {1, 3, 17, 40, 130, 300, 700}) {
+      Random random(static_cast<unsigned>(tokens));
+      WeightOptions options;
+      options.bits = c.bits;
+      options.group = c.group;
+      options.zeros = c.zeros;
+      options.scale = c.type;
+      Layer layer =
+          packedLayer(random, 6, 384, 256, tokens, 2, c.type, options);
+      layer.outputType = c.type;
+      bringInto(layer, c.layout, c.type);
+      expectRight(layer, std::string(c.layout) + " " + std::to_string(c.bits) +
+                             " bits, group " + std::to_string(c.group) + ", " +
+                             std::to_string(tokens) + " tokens");
+    }
+}
+
+TEST(Tiled, OddExtents) {
+  // Inputs that fill no unit, an odd number of row tiles.
+  for (int64_t tokens : {2, 100}) {
+    Random random(11);
+    WeightOptions options;
+    options.scale = ScalarType::BF16;
+    Layer layer =
+        packedLayer(random, 3, 320, 64, tokens, 2, ScalarType::BF16, options);
+    layer.outputType = ScalarType::BF16;
+    bringInto(layer, "marlin", ScalarType::BF16);
+    expectRight(layer, std::to_string(tokens) + " tokens");
+  }
+}
+
+TEST(Tiled, BiasesActivationsAndWeightsOnInput) {
+  for (int64_t activation : {WNA16_SILU, WNA16_GELU, WNA16_SWIGLUOAI})
+    for (int64_t tokens : {3, 100}) {
+      Random random(12);
+      WeightOptions options;
+      options.scale = ScalarType::BF16;
+      Layer layer = packedLayer(random, 4, 256, 128, tokens, 1,
+                                ScalarType::BF16, options);
+      layer.outputType = ScalarType::BF16;
+      bringInto(layer, "marlin", ScalarType::BF16);
+      layer.plan.activation = activation;
+      layer.plan.alpha = 1.702;
+      layer.plan.beta = activation == WNA16_SWIGLUOAI ? 1 : 0;
+      layer.plan.limit = 7;
+      layer.bias13 = randomTensor(random, ScalarType::BF16, {4, 2, 128});
+      layer.bias2 = randomTensor(random, ScalarType::F32, {4, 256});
+      layer.plan.weight_on_input = 1;
+      expectRight(layer, std::to_string(activation));
+    }
+}
+
+TEST(Tiled, SameExpertTwiceAndMissingExperts) {
+  Random random(13);
+  WeightOptions options;
+  options.scale = ScalarType::BF16;
+  Layer layer =
+      packedLayer(random, 4, 128, 64, 6, 2, ScalarType::BF16, options);
+  layer.outputType = ScalarType::BF16;
+  bringInto(layer, "marlin", ScalarType::BF16);
+  layer.expertMap = indexTensor({8}, {-1, 2, -1, 0, 3, -1, 1, -1});
+  layer.ids = indexTensor({6, 2}, {1, 3, 0, 6, -1, 4, 2, 5, 7, -1, 3, 3});
+  expectRight(layer, "map");
+}
+
+TEST(Tiled, OrderOfTokensDoesNotMatter) {
+  for (int64_t tokens : {5, 40, 400}) {
+    Random random(14);
+    WeightOptions options;
+    options.scale = ScalarType::BF16;
+    Layer layer =
+        packedLayer(random, 4, 256, 128, tokens, 2, ScalarType::BF16, options);
+    layer.outputType = ScalarType::BF16;
+    bringInto(layer, "marlin", ScalarType::BF16);
+    HostTensor y = outputOnDevice(layer);
+    Layer turned = layer;
+    for (int64_t t = 0; t < tokens; ++t) {
+      const int64_t from = tokens - 1 - t;
+      for (int64_t k = 0; k < 256; ++k)
+        turned.x.set(t * 256 + k, layer.x.get(from * 256 + k));
+      for (int64_t i = 0; i < 2; ++i) {
+        turned.ids.as<int32_t>()[t * 2 + i] =
+            layer.ids.as<int32_t>()[from * 2 + i];
+        turned.weights.set(t * 2 + i, layer.weights.get(from * 2 + i));
+      }
+    }
+    HostTensor z = outputOnDevice(turned);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t k = 0; k < 256; ++k)
+        ASSERT_EQ(z.get(t * 256 + k), y.get((tokens - 1 - t) * 256 + k));
+  }
+}
+
+TEST(Plain, AnyLayout) {
+  for (const char *layout :
+       {"gptq", "awq", "compressed_tensors", "xpu", "interleaved"}) {
+    Random random(15);
+    Layer layer = packedLayer(random, 3, 96, 64, 21, 2);
+    bringInto(layer, layout, ScalarType::F32);
+    expectRight(layer, layout);
+  }
+}
+
+TEST(Plain, TrtllmAndDense) {
+  Random random(16);
+  Layer layer = packedLayer(random, 2, 256, 256, 9, 2, ScalarType::BF16);
+  layer.outputType = ScalarType::BF16;
+  for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+    wna16_weight target = weight->plan;
+    target.layout = layoutId("trtllm");
+    target.code = static_cast<int64_t>(CodeType::S4);
+    target.scale = static_cast<int64_t>(ScalarType::BF16);
+    *weight = converted(*weight, target);
+  }
+  layer.plan.w13 = layer.w13.plan;
+  layer.plan.w2 = layer.w2.plan;
+  expectRight(layer, "trtllm");
+  Layer dense = makeLayer(random, denseWeight(random, 3, 96, 2, 64),
+                          denseWeight(random, 3, 64, 1, 96), 20, 2);
+  expectRight(dense, "dense");
+}
+
+TEST(Plain, ActOrder) {
+  for (bool sorted : {false, true}) {
+    Random random(25);
+    WeightOptions options;
+    options.group = 64;
+    options.actOrder = true;
+    Layer layer =
+        packedLayer(random, 3, 256, 128, 5, 2, ScalarType::F32, options);
+    for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+      wna16_weight target = weight->plan;
+      target.act_order =
+          static_cast<int64_t>(sorted ? ActOrder::Sorted : ActOrder::Index);
+      *weight = converted(*weight, target);
+    }
+    layer.plan.w13 = layer.w13.plan;
+    layer.plan.w2 = layer.w2.plan;
+    expectRight(layer, sorted ? "sorted" : "index");
+  }
+}
+
+TEST(Plain, Activations) {
+  for (int64_t activation : {WNA16_SILU, WNA16_GELU, WNA16_GELU_TANH,
+                             WNA16_RELU2, WNA16_SWIGLUOAI, WNA16_SWIGLUSTEP}) {
+    Random random(40);
+    Layer layer = packedLayer(random, 4, 96, 64, 3, 2);
+    layer.plan.activation = activation;
+    layer.plan.alpha = 1.702;
+    layer.plan.beta = 1;
+    layer.plan.limit = 0.5;
+    expectRight(layer, std::to_string(activation));
+  }
+}
+
+TEST(Plain, WithoutGate) {
+  Random random(4);
+  Layer layer = packedLayer(random, 4, 64, 96, 5, 2, ScalarType::F32, {}, 1);
+  layer.plan.activation = WNA16_RELU2;
+  expectRight(layer, "relu2");
+}
+
+TEST(Batched, RowsOfEachExpert) {
+  for (ScalarType type : {ScalarType::F32, ScalarType::BF16}) {
+    Random random(9);
+    WeightOptions options;
+    options.scale = type == ScalarType::F32 ? ScalarType::F16 : type;
+    Layer layer = packedLayer(random, 4, 64, 64, 1, 1, type, options);
+    layer.outputType = type;
+    if (type == ScalarType::BF16)
+      bringInto(layer, "marlin", type);
+    layer.plan.batched = 1;
+    layer.weights = {};
+    layer.x = randomTensor(random, type, {4, 40, 64});
+    layer.ids = indexTensor({4}, {3, 0, 40, 1});
+    expectRight(layer, "batched");
+  }
+}
+
+TEST(Empty, NoTokens) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 64, 64, 0, 2);
+  HostTensor y = outputOnDevice(layer);
+  EXPECT_EQ(y.elements(), 0);
+}
+
+} // namespace
