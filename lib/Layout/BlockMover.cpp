@@ -54,7 +54,9 @@ static bool isExact(const AddressMap &map, const MoveExtents &extents) {
 BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
                        int unitBits, const MoveExtents &shape, bool plans)
     : extents(shape), unitBits(unitBits), totalBytes(to.size() * unitBits / 8),
-      tileBytes(to.tile() * unitBits / 8), exact(isExact(to, shape)) {
+      tileBytes(to.tile() * unitBits / 8), exact(isExact(to, shape)),
+      padless(exact && shape.inners == shape.targetInners &&
+              shape.outputs == shape.targetOutputs) {
   for (Axis axis : {Axis::Input, Axis::Output, Axis::Half, Axis::Group})
     tileBits += static_cast<int>(to.bits(axis).size());
   if (!from.hasHalves() && !to.hasHalves() &&

@@ -63,6 +63,9 @@ public:
   /// has filled the rest.
   bool visits() const { return inspects; }
 
+  /// Whether every unit of the target is one that moves: no padding of any
+  /// kind.
+  bool fills() const { return padless; }
   const std::vector<Rect> &rest() const { return left; }
   int64_t sourceRow(Rect rect, int64_t n) const {
     return rect.half * extents.sourceOutputs + extents.outputBegin + n;
@@ -87,6 +90,7 @@ private:
   int64_t totalBytes = 0, tileBytes = 0;
   int tileBits = 0;  ///< log2 of units of a tile
   bool exact = true; ///< every unit of the target has a coordinate
+  bool padless = false;
   bool inspects = false;
   const BlockKernels *kernels = nullptr; ///< null: no program
   BlockProgram program;

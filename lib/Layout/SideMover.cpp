@@ -188,6 +188,13 @@ SideMover::Bytes SideMover::convertScales(const ExpertView &from,
   return result;
 }
 
+/// Whether a finite scale can become an infinite one.
+bool SideMover::mayOverflow() const {
+  return target.scale == ScalarType::F16 ||
+         (source.scale == ScalarType::F32 && target.scale != ScalarType::I16) ||
+         scaleFactor(target.code) > scaleFactor(source.code);
+}
+
 /// Scales that were finite are so in their new type.
 Failure SideMover::checkScales(const ExpertView &from, const uint8_t *converted,
                                int64_t expert) const {
@@ -227,8 +234,7 @@ Failure SideMover::moveScales(const ExpertView &from, const ExpertView &to,
   if (convertsScales()) {
     converted = convertScales(from, largest);
     data = converted.get();
-    if (target.scale != ScalarType::I16 &&
-        !allFinite(target.scale, data, from.scales.size()))
+    if (mayOverflow() && !allFinite(target.scale, data, from.scales.size()))
       if (Failure bad = checkScales(from, data, expert))
         return bad;
   }
@@ -268,12 +274,19 @@ SideMover::Bytes SideMover::convertZeros(const ExpertView &from) const {
 /// The zero point that the source's codes imply.
 void SideMover::fillZeros(const ExpertView &to) const {
   uint32_t mask = (1u << target.bits()) - 1;
-  uint32_t zero = static_cast<uint32_t>(impliedZero(source.code)) -
-                  (target.zeros == ZeroPoints::MinusOne ? 1 : 0);
+  uint32_t zero = (static_cast<uint32_t>(impliedZero(source.code)) -
+                   (target.zeros == ZeroPoints::MinusOne ? 1 : 0)) &
+                  mask;
   int bits = zeroBits(target);
-  std::fill_n(to.zeroData, to.zeros.size() * bits / 8, 0);
+  int64_t bytes = to.zeros.size() * bits / 8;
+  if (zeros.fills()) {
+    std::memset(to.zeroData, static_cast<int>(bits == 4 ? zero * 17 : zero),
+                bytes);
+    return;
+  }
+  std::fill_n(to.zeroData, bytes, 0);
   forRest(zeros, to.zeros, to.zeros, [&](int64_t unit, int64_t old) {
-    storeCode(to.zeroData, bits, unit, old < 0 ? 0 : zero & mask);
+    storeCode(to.zeroData, bits, unit, old < 0 ? 0 : zero);
   });
 }
 

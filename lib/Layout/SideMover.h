@@ -41,6 +41,7 @@ private:
                const AddressMap &to, Fn fn) const;
 
   bool convertsScales() const;
+  bool mayOverflow() const;
   Bytes convertScales(const ExpertView &from, float largest) const;
   Failure checkScales(const ExpertView &from, const uint8_t *converted,
                       int64_t expert) const;
