@@ -19,17 +19,26 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 using namespace wna16;
 using namespace wna16test;
 
 static std::atomic<int64_t> allocations{0};
+static std::atomic<size_t> largest{0};
+
+static void count(size_t size) {
+  ++allocations;
+  size_t seen = largest;
+  while (seen < size && !largest.compare_exchange_weak(seen, size)) {
+  }
+}
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern "C" int __sanitizer_install_malloc_and_free_hooks(
     void (*)(const volatile void *, size_t), void (*)(const volatile void *));
 
-static void countAllocation(const volatile void *, size_t) { ++allocations; }
+static void countAllocation(const volatile void *, size_t size) { count(size); }
 static void ignoreFree(const volatile void *) {}
 static const int kHooked =
     __sanitizer_install_malloc_and_free_hooks(countAllocation, ignoreFree);
@@ -41,23 +50,23 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
 void *malloc(size_t size) {
-  ++allocations;
+  count(size);
   return __libc_malloc(size);
 }
-void *calloc(size_t count, size_t size) {
-  ++allocations;
-  return __libc_calloc(count, size);
+void *calloc(size_t elements, size_t size) {
+  count(elements * size);
+  return __libc_calloc(elements, size);
 }
 void *realloc(void *memory, size_t size) {
-  ++allocations;
+  count(size);
   return __libc_realloc(memory, size);
 }
 void *aligned_alloc(size_t alignment, size_t size) {
-  ++allocations;
+  count(size);
   return __libc_memalign(alignment, size);
 }
 int posix_memalign(void **memory, size_t alignment, size_t size) {
-  ++allocations;
+  count(size);
   *memory = __libc_memalign(alignment, size);
   return *memory ? 0 : ENOMEM;
 }
@@ -209,6 +218,84 @@ TEST(Allocation, NoneInFusedExpertsOfActOrder) {
   layer.plan.w13 = layer.w13.plan;
   layer.plan.w2 = layer.w2.plan;
   EXPECT_EQ(allocationsOfLayer(layer), 0) << "sorted";
+}
+
+/// A weight of 4 bits as the CPU's kernels take it.
+wna16_weight blockedPlan(wna16_weight plan) {
+  plan.layout = layoutId("cpu_blocked");
+  plan.code = static_cast<int64_t>(CodeType::U4);
+  plan.zeros = static_cast<int64_t>(ZeroPoints::Plain);
+  plan.scale = static_cast<int64_t>(ScalarType::F32);
+  return plan;
+}
+
+/// Expert `e` alone, stored as the whole is.
+TestWeight expertOf(TestWeight &weight, int64_t e) {
+  wna16_weight plan = weight.plan;
+  plan.experts = 1;
+  TestWeight one = emptyWeight(plan);
+  for (int i = 0; i < kNumParts; ++i)
+    if (int64_t bytes = one.parts[i].bytes())
+      std::memcpy(one.parts[i].data(),
+                  static_cast<char *>(weight.parts[i].data()) + e * bytes,
+                  bytes);
+  return one;
+}
+
+// No list of experts that is joined: experts are written where they belong, to
+// the bytes that they have alone.
+TEST(Allocation, B82_ConversionHoldsLessThanAnExpert) {
+  Random random(5);
+  TestWeight from = packedWeight(random, 64, 512, 2, 256);
+  const wna16_weight target = blockedPlan(from.plan);
+  TestWeight to = converted(from, target);
+  std::vector<wna16_tensor> tensors;
+  for (TestWeight *weight : {&from, &to})
+    for (HostTensor &part : weight->parts)
+      tensors.push_back(part.view());
+  const wna16_convert_plan plan = convertPlan(from.plan, target);
+  largest = 0;
+  EXPECT_EQ(wna16_cpu_convert(&plan, tensors.data(), tensors.size(), nullptr, 0,
+                              nullptr),
+            WNA16_OK);
+  EXPECT_GT(largest, 0u);
+  EXPECT_LT(largest, static_cast<size_t>(512 * 512 / 2));
+  for (int64_t e : {0, 31, 63}) {
+    wna16_weight single = target;
+    single.experts = 1;
+    TestWeight alone = converted(expertOf(from, e), single);
+    TestWeight part = expertOf(to, e);
+    for (int i = 0; i < kNumParts; ++i) {
+      const int64_t bytes = alone.parts[i].bytes();
+      if (!bytes)
+        continue;
+      EXPECT_EQ(std::memcmp(alone.parts[i].data(), part.parts[i].data(), bytes),
+                0)
+          << "expert " << e << " part " << i;
+    }
+  }
+}
+
+// Prepared weights are all that a call needs: the source may be gone, no call
+// repacks, and none takes more memory than the first.
+TEST(Allocation, B83_CallsNeedPreparedWeightsAlone) {
+  Random random(6);
+  Layer layer;
+  std::vector<double> reference;
+  {
+    Layer source = packedLayer(random, 32, 256, 256, 4, 2, ScalarType::F32);
+    reference = source.reference();
+    layer = source;
+    layer.plan.w13 = blockedPlan(source.plan.w13);
+    layer.plan.w2 = blockedPlan(source.plan.w2);
+    layer.w13 = converted(source.w13, layer.plan.w13);
+    layer.w2 = converted(source.w2, layer.plan.w2);
+  }
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_LT(relativeError(layer.output(), reference),
+              tolerance(ScalarType::F32));
+    EXPECT_EQ(allocationsOfLayer(layer), 0);
+  }
 }
 
 } // namespace
