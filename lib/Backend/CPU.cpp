@@ -22,7 +22,7 @@ static int64_t blockOf(const WeightSpec &weight) {
   return block;
 }
 
-static WeightSpec blocked(const LayerInfo &layer, const WeightSpec &source,
+static WeightSpec paneled(const LayerInfo &layer, const WeightSpec &source,
                           Projection which) {
   Units units{leastMultiple(32, blockOf(layer.w2)), blockOf(layer.w13), 32};
   WeightSpec wanted = padded(layer, source, which, units, true);
@@ -31,31 +31,27 @@ static WeightSpec blocked(const LayerInfo &layer, const WeightSpec &source,
     wanted.output = which == Projection::W2 ? source.output : wanted.output;
     return wanted;
   }
-  wanted = inLayout(wanted, "cpu_blocked");
-  wanted.code = CodeType::U4;
-  wanted.zeros = ZeroPoints::Plain;
-  wanted.scale = ScalarType::F32;
-  return wanted;
+  return inLayout(wanted, "cpu_panels");
 }
 
-/// Blocks pad the axis that both weights share, so that both packed weights
-/// are blocked or none.
-static bool fitsBlocks(const LayerInfo &layer) {
+/// Panels pad the axis that both weights share, so that both packed weights
+/// consist of panels or none.
+static bool fitsPanels(const LayerInfo &layer) {
   if (layer.w13.code == CodeType::Dense && layer.w2.code == CodeType::Dense)
     return false;
   for (auto [spec, which] : {std::pair(&layer.w13, Projection::W13),
                              std::pair(&layer.w2, Projection::W2)})
     if (spec->code != CodeType::Dense &&
-        (spec->bits() != 4 || spec->actOrder != ActOrder::None ||
-         !storageOf(blocked(layer, *spec, which))))
+        (spec->actOrder != ActOrder::None ||
+         !storageOf(paneled(layer, *spec, which))))
       return false;
   return true;
 }
 
 static WeightSpec prepare(const LayerInfo &layer, const WeightSpec &source,
                           Projection which) {
-  if (fitsBlocks(layer))
-    return blocked(layer, source, which);
+  if (fitsPanels(layer))
+    return paneled(layer, source, which);
   if (source.code == CodeType::Dense)
     return source;
   // Rows in the order in which they are read; where that does not fit, the

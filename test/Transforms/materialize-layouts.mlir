@@ -19,9 +19,8 @@
 // CHECK-DAG: #[[S4:.*]] = #wna16.packed<s4, group = 32, layout = compressed_tensors, scale = bf16>
 // CHECK-DAG: #[[TRTLLM:.*]] = #wna16.packed<s4, group = 32, layout = trtllm, scale = bf16>
 // CHECK-DAG: #[[HUMMING:.*]] = #wna16.packed<u4b8, group = 32, layout = humming_wgmma, scale = bf16>
-// CHECK-DAG: #[[F32:.*]] = #wna16.packed<u4, group = 32, layout = gptq, scale = f32, zeros = plain>
-// CHECK-DAG: #[[BLOCKED:.*]] = #wna16.packed<u4, group = 32, layout = cpu_blocked, scale = f32, zeros = plain>
-// CHECK-DAG: #[[ROWS:.*]] = #wna16.packed<u8b128, group = 32, layout = compressed_tensors>
+// CHECK-DAG: #[[PANELS:.*]] = #wna16.packed<u4, group = 32, layout = cpu_panels, zeros = plain>
+// CHECK-DAG: #[[PANELS8:.*]] = #wna16.packed<u8b128, group = 32, layout = cpu_panels>
 // CHECK-DAG: #[[U4B8:.*]] = #wna16.packed<u4b8, group = 32, layout = compressed_tensors, scale = bf16>
 // CHECK-DAG: #[[XPU:.*]] = #wna16.packed<u4b8, group = 32, layout = xpu, scale = bf16>
 // CHECK-DAG: #[[PLAIN:.*]] = #wna16.packed<u4, group = 32, layout = gptq, zeros = plain>
@@ -137,12 +136,12 @@ func.func @humming(%x: !x, %w: !w, %i: !i,
   return %0 : !x
 }
 
-// 4-bit codes are blocked with their zero points; 96 is whole blocks of 32.
+// Zero points get their true values; 96 is whole panels of 32.
 // CHECK-LABEL: func.func @cpu(
-// CHECK: %[[W13_0:.*]] = wna16.recode %arg3 : {{.*}} to tensor<8x256x2x96xbf16, #[[F32]]>
-// CHECK: %[[W13_1:.*]] = wna16.repack %[[W13_0]] : {{.*}} to tensor<8x256x2x96xbf16, #[[BLOCKED]]>
-// CHECK: %[[W2_0:.*]] = wna16.recode %arg4 : {{.*}} to tensor<8x96x256xbf16, #[[F32]]>
-// CHECK: %[[W2_1:.*]] = wna16.repack %[[W2_0]] : {{.*}} to tensor<8x96x256xbf16, #[[BLOCKED]]>
+// CHECK: %[[W13_0:.*]] = wna16.recode %arg3 : {{.*}} to tensor<8x256x2x96xbf16, #[[PLAIN]]>
+// CHECK: %[[W13_1:.*]] = wna16.repack %[[W13_0]] : {{.*}} to tensor<8x256x2x96xbf16, #[[PANELS]]>
+// CHECK: %[[W2_0:.*]] = wna16.recode %arg4 : {{.*}} to tensor<8x96x256xbf16, #[[PLAIN]]>
+// CHECK: %[[W2_1:.*]] = wna16.repack %[[W2_0]] : {{.*}} to tensor<8x96x256xbf16, #[[PANELS]]>
 // CHECK: wna16.fused_experts {{.*}} w13(%[[W13_1]] : {{.*}} w2(%[[W2_1]] : 
 func.func @cpu(%x: !x, %w: !w, %i: !i,
     %w13: tensor<8x256x2x96xbf16, #v1>, %w2: tensor<8x96x256xbf16, #v1>) -> !x {
@@ -151,9 +150,9 @@ func.func @cpu(%x: !x, %w: !w, %i: !i,
   return %0 : !x
 }
 
-// 8-bit codes keep rows; a dense weight stays as it is.
+// So do 8-bit codes; a dense weight stays as it is.
 // CHECK-LABEL: func.func @cpu8(
-// CHECK: %[[W13_0:.*]] = wna16.repack %arg3 : {{.*}} to tensor<8x256x2x128xbf16, #[[ROWS]]>
+// CHECK: %[[W13_0:.*]] = wna16.repack %arg3 : {{.*}} to tensor<8x256x2x128xbf16, #[[PANELS8]]>
 // CHECK: wna16.fused_experts {{.*}} w13(%[[W13_0]] : {{.*}} w2(%arg4 : 
 func.func @cpu8(%x: !x, %w: !w, %i: !i,
     %w13: tensor<8x256x2x128xbf16, #bits8>, %w2: tensor<8x128x256xbf16, #wna16.dense>) -> !x {

@@ -38,7 +38,7 @@
 // PLAN-SAME: attributes {wna16.extents = {{\[\[}}0, 0]]}
 // PLAN-LABEL: func.func @forward(
 // PLAN-SAME: %[[X:[a-z0-9]+]]: memref<?x64xbf16> {wna16.name = "x"},
-// CPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x2x2x640xi8> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
+// CPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x2x16x64xi8> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
 // CUDA-SAME: %[[W13:[a-z0-9]+]]: memref<4x4x256xi32> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
 // HUMMING-SAME: %[[W13:[a-z0-9]+]]: memref<4x8x512xi32> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
 // XPU-SAME: %[[W13:[a-z0-9]+]]: memref<4x64x32xi8> {wna16.encoding = "{{.*}}", wna16.prepared = "w13.codes"}
