@@ -139,6 +139,57 @@ TEST(Prepare, IndicesOutOfRangeAreRefused) {
   wna16_status_clear();
 }
 
+wna16_status convertedWith(const wna16_convert_plan &plan, TestWeight &from,
+                           TestWeight &to) {
+  std::vector<wna16_tensor> tensors;
+  for (TestWeight *weight : {&from, &to})
+    for (HostTensor &part : weight->parts)
+      tensors.push_back(part.view());
+  wna16_status_clear();
+  return wna16_cpu_convert(&plan, tensors.data(), tensors.size(), nullptr, 0,
+                           nullptr);
+}
+
+// Inputs 32 .. 95 and outputs 16 .. 47 of each half.
+TEST(Prepare, TakesAWindow) {
+  Random random(12);
+  TestWeight from = packedWeight(random, 2, 128, 2, 64);
+  wna16_weight target = from.plan;
+  target.input = 64;
+  target.output = 32;
+  TestWeight to = emptyWeight(target);
+  wna16_convert_plan plan = convertPlan(from.plan, target);
+  plan.input = 32;
+  plan.inputs = 64;
+  plan.output = 16;
+  plan.outputs = 32;
+  ASSERT_EQ(convertedWith(plan, from, to), WNA16_OK) << wna16_status_message();
+  HostTensor values(ScalarType::F32, {2, 64, 64});
+  const wna16_convert_plan dequantize =
+      convertPlan(target, densePlan(target, ScalarType::F32));
+  std::vector<wna16_tensor> tensors;
+  for (HostTensor &part : to.parts)
+    tensors.push_back(part.view());
+  tensors.push_back(values.view());
+  ASSERT_EQ(wna16_cpu_dequantize(&dequantize, tensors.data(), tensors.size(),
+                                 nullptr, 0, nullptr),
+            WNA16_OK)
+      << wna16_status_message();
+  for (int64_t e = 0; e < 2; ++e)
+    for (int64_t r = 0; r < 64; ++r)
+      for (int64_t k = 0; k < 64; ++k)
+        ASSERT_EQ(values.get((e * 64 + r) * 64 + k),
+                  from.at(e, r / 32 * 64 + 16 + r % 32, 32 + k));
+  plan.output = 40;
+  EXPECT_EQ(convertedWith(plan, from, to), WNA16_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(wna16_status_message()),
+            "convert: expected a window within output 64, got 32 from 40 on");
+  plan.output = 0;
+  plan.outputs = 0; // all, which are too many
+  EXPECT_EQ(convertedWith(plan, from, to), WNA16_INVALID_ARGUMENT);
+  wna16_status_clear();
+}
+
 /// A bias in the order of a layout, for a weight of these extents.
 HostTensor convertedBias(HostTensor bias, const char *layout) {
   wna16_weight source = {};
