@@ -51,7 +51,7 @@ WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_route)
 WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_linear)
 
 /* Preparation. convert takes act-order from index to sorted too; folded int16
- * scales have to be made on the CPU. */
+ * scales, and windows of a weight, have to be made on the CPU. */
 WNA16_CUDA_KERNEL(wna16_cuda_convert)
 WNA16_CUDA_KERNEL(wna16_cuda_convert_bias)
 WNA16_CUDA_KERNEL(wna16_cuda_dequantize)

@@ -363,14 +363,17 @@ static bool readPlan(const char *kernel, const void *address,
   if (!startCall(kernel, address))
     return false;
   plan.fields = *static_cast<const wna16_convert_plan *>(address);
-  const wna16_convert_plan &f = plan.fields;
-  if (f.input || f.inputs || f.output || f.outputs)
-    return refuse(kernel, WNA16_UNSUPPORTED,
-                  "a part of a weight is taken on the cpu only; convert there "
-                  "or ahead of time");
-  return checkRange(kernel, "scale_first", plan.fields.scale_first, 0, 1) &&
-         readWeight(kernel, "source", plan.fields.source, plan.source) &&
-         readWeight(kernel, "target", plan.fields.target, plan.target);
+  const wna16_convert_plan &fields = plan.fields;
+  if (fields.input || fields.inputs || fields.output || fields.outputs) {
+    setStatus(WNA16_UNSUPPORTED,
+              "%s: windows of a weight are taken on the cpu only; shard there "
+              "or ahead of time",
+              kernel);
+    return false;
+  }
+  return checkRange(kernel, "scale_first", fields.scale_first, 0, 1) &&
+         readWeight(kernel, "source", fields.source, plan.source) &&
+         readWeight(kernel, "target", fields.target, plan.target);
 }
 
 static Launch launchFor(int64_t units, void *stream) {
