@@ -174,6 +174,10 @@ struct FixedRows {
         (value * Vector::splat(factor)).store(values + k);
       }
       const Unit unit = unitOf(Machine::largestBits(values, shape.block));
+      // The unit alone makes results not finite; there are no integers for it.
+      if (unit.inverse == 0)
+        for (float &value : values)
+          value = 0;
       const BlockSide side = {
           unit.unit,
           Machine::toFixed(values, shape.block, unit.inverse, row + 2 * begin)};
