@@ -57,6 +57,8 @@ __device__ int takeBest(float *values, int count) {
   for (int distance = 16; distance; distance /= 2)
     best = better(best, {__shfl_xor_sync(~0u, best.value, distance),
                          __shfl_xor_sync(~0u, best.index, distance)});
+  // All lanes have read.
+  __syncwarp();
   if (threadIdx.x == 0 && best.index >= 0)
     values[best.index] = nanf("");
   __syncwarp();
