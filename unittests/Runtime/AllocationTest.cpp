@@ -76,16 +76,20 @@ static const int kHooked = 1;
 
 namespace {
 
-/// Allocations of the second of two equal calls: the first one starts the
-/// threads.
+/// The fewest allocations of several equal calls: those of the first ones start
+/// the threads, which allocate as they come up.
 template <typename Call>
 int64_t allocationsOf(Call call) {
+  constexpr int kCalls = 20;
   EXPECT_EQ(call(), WNA16_OK) << wna16_status_message();
-  const int64_t before = allocations;
-  const wna16_status status = call();
-  const int64_t made = allocations - before;
-  EXPECT_EQ(status, WNA16_OK) << wna16_status_message();
-  return made;
+  int64_t fewest = INT64_MAX;
+  for (int i = 0; i < kCalls && fewest > 0; ++i) {
+    const int64_t before = allocations;
+    const wna16_status status = call();
+    fewest = std::min<int64_t>(fewest, allocations - before);
+    EXPECT_EQ(status, WNA16_OK) << wna16_status_message();
+  }
+  return fewest;
 }
 
 TEST(Allocation, IsCounted) {
