@@ -91,9 +91,9 @@ def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
     ```mlir
     func.func @prepare_w13(%codes: tensor<1x32x256xi32>
         {wna16.parameter = {pattern = "...{expert}...qweight", concat = 1}}, ...)
-        -> (tensor<1x256x2x128xbf16, #cpu_blocked> {wna16.prepared = "w13"})
+        -> (tensor<1x256x2x128xbf16, #cpu_panels> {wna16.prepared = "w13"})
         attributes {wna16.prepare = "forward", wna16.experts = 8}
-    func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<8x256x2x128xbf16, #cpu_blocked>
+    func.func @forward(%x: tensor<?x256xbf16>, %w13: tensor<8x256x2x128xbf16, #cpu_panels>
         {bufferization.writable = false, wna16.encoding = "tensor<8x...>", wna16.prepared = "w13"}, ...)
     ```
   }];
