@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Arguments.h"
+#include "../Plans.h"
 #include "../Status.h"
 #include "Elements.h"
 #include "Threads.h"
@@ -151,44 +151,6 @@ static void routeToken(const wna16_route_plan &plan, const float *correction,
     weights[i] = (divide ? weights[i] / sum : weights[i]) * scaling;
 }
 
-/// Brings groups to 1 where there are none; false when a field is bad.
-static bool readPlan(const void *address, wna16_route_plan &plan) {
-  if (!startCall(kKernel, address))
-    return false;
-  plan = *static_cast<const wna16_route_plan *>(address);
-  if (!checkRange(kKernel, "experts", plan.experts, 1, INT32_MAX) ||
-      !checkRange(kKernel, "top_k", plan.top_k, 1, plan.experts) ||
-      !checkRange(kKernel, "scoring", plan.scoring, WNA16_SOFTMAX,
-                  WNA16_SIGMOID) ||
-      !checkRange(kKernel, "renormalize", plan.renormalize, 0, 1) ||
-      !checkRange(kKernel, "groups", plan.groups, 0, plan.experts) ||
-      !checkRange(kKernel, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
-    return false;
-  if (plan.softmax_after_topk && plan.scoring != WNA16_SOFTMAX) {
-    setStatus(WNA16_INVALID_ARGUMENT,
-              "route: softmax_after_topk goes with softmax scoring");
-    return false;
-  }
-  if (!std::isfinite(plan.scaling)) {
-    setStatus(WNA16_INVALID_ARGUMENT, "route: expected a finite scaling");
-    return false;
-  }
-  if (plan.groups <= 1) {
-    plan.groups = plan.top_groups = 1;
-    return true;
-  }
-  if (plan.experts % plan.groups != 0) {
-    setStatus(WNA16_INVALID_ARGUMENT,
-              "route: expected groups (%lld) to divide experts (%lld)",
-              static_cast<long long>(plan.groups),
-              static_cast<long long>(plan.experts));
-    return false;
-  }
-  return checkRange(kKernel, "top_groups", plan.top_groups, 1, plan.groups) &&
-         checkRange(kKernel, "top_k with top_groups", plan.top_k, 1,
-                    plan.top_groups * (plan.experts / plan.groups));
-}
-
 static int64_t scratchBytes(const wna16_route_plan &plan) {
   Carver carver(nullptr);
   carveScratch(plan, carver);
@@ -199,7 +161,7 @@ int64_t wna16_cpu_route_workspace(const void *plan, int64_t tokens) {
   // A size does not depend on what failed before.
   wna16_status_clear();
   wna16_route_plan route;
-  if (!readPlan(plan, route) ||
+  if (!readRoutePlan(plan, INT32_MAX, route) ||
       !checkRange(kKernel, "tokens", tokens, 0, INT64_MAX))
     return -1;
   return scratchBytes(route) * threadCount();
@@ -209,7 +171,7 @@ wna16_status wna16_cpu_route(const void *plan, const wna16_tensor *tensors,
                              int64_t count, void *workspace,
                              int64_t workspace_bytes, void *) {
   wna16_route_plan route;
-  if (!readPlan(plan, route))
+  if (!readRoutePlan(plan, INT32_MAX, route))
     return wna16_status_get();
   ArgumentReader reader(kKernel, tensors, count, 4);
   Tensor logits = reader.take("logits", kFloatTypes, {-1, route.experts});

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Arguments.h"
+#include "../Plans.h"
 #include "Device.h"
 #include "Kernels.cuh"
 #include "Runtime/wna16_cuda.h"
@@ -171,48 +171,10 @@ __global__ void __launch_bounds__(32)
                  static_cast<float>(p.plan.scaling);
 }
 
-/// Brings groups to 1 where there are none; false when a field is bad.
-static bool readPlan(const void *address, wna16_route_plan &plan) {
-  if (!startCall(kKernel, address))
-    return false;
-  plan = *static_cast<const wna16_route_plan *>(address);
-  if (!checkRange(kKernel, "experts", plan.experts, 1, kMaxExperts) ||
-      !checkRange(kKernel, "top_k", plan.top_k, 1, plan.experts) ||
-      !checkRange(kKernel, "scoring", plan.scoring, WNA16_SOFTMAX,
-                  WNA16_SIGMOID) ||
-      !checkRange(kKernel, "renormalize", plan.renormalize, 0, 1) ||
-      !checkRange(kKernel, "groups", plan.groups, 0, plan.experts) ||
-      !checkRange(kKernel, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
-    return false;
-  if (plan.softmax_after_topk && plan.scoring != WNA16_SOFTMAX) {
-    setStatus(WNA16_INVALID_ARGUMENT,
-              "route: softmax_after_topk goes with softmax scoring");
-    return false;
-  }
-  if (!std::isfinite(plan.scaling)) {
-    setStatus(WNA16_INVALID_ARGUMENT, "route: expected a finite scaling");
-    return false;
-  }
-  if (plan.groups <= 1) {
-    plan.groups = plan.top_groups = 1;
-    return true;
-  }
-  if (plan.experts % plan.groups != 0) {
-    setStatus(WNA16_INVALID_ARGUMENT,
-              "route: expected groups (%lld) to divide experts (%lld)",
-              static_cast<long long>(plan.groups),
-              static_cast<long long>(plan.experts));
-    return false;
-  }
-  return checkRange(kKernel, "top_groups", plan.top_groups, 1, plan.groups) &&
-         checkRange(kKernel, "top_k with top_groups", plan.top_k, 1,
-                    plan.top_groups * (plan.experts / plan.groups));
-}
-
 int64_t wna16_cuda_route_workspace(const void *plan, int64_t tokens) {
   wna16_status_clear();
   wna16_route_plan route;
-  return readPlan(plan, route) &&
+  return readRoutePlan(plan, kMaxExperts, route) &&
                  checkRange(kKernel, "tokens", tokens, 0, INT64_MAX)
              ? 0
              : -1;
@@ -221,7 +183,7 @@ int64_t wna16_cuda_route_workspace(const void *plan, int64_t tokens) {
 wna16_status wna16_cuda_route(const void *plan, const wna16_tensor *tensors,
                               int64_t count, void *, int64_t, void *stream) {
   RouteParameters p = {};
-  if (!readPlan(plan, p.plan))
+  if (!readRoutePlan(plan, kMaxExperts, p.plan))
     return wna16_status_get();
   ArgumentReader reader(kKernel, tensors, count, 4, 2);
   const Tensor logits =
