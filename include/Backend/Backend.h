@@ -62,12 +62,11 @@ struct LayerInfo {
 
   /// What only a deployment knows; used by the rules of the reference system.
   struct Deployment {
-    std::string allToAll; ///< "", "ag_rs", "flashinfer_nvlink_one_sided", ...
+    std::string allToAll;       ///< its all2all_backend; empty: none
     bool loadBalancing = false; ///< EPLB
     bool lora = false;
-    int64_t fullIntermediate = 0; ///< before tensor parallelism; 0: the same
-    bool flashinferInt4 = false;  ///< VLLM_USE_FLASHINFER_MOE_INT4
-    std::string hummingGemm;      ///< VLLM_HUMMING_MOE_GEMM_TYPE
+    bool flashinferInt4 = false; ///< VLLM_USE_FLASHINFER_MOE_INT4
+    std::string hummingGemm;     ///< VLLM_HUMMING_MOE_GEMM_TYPE
   } deployment;
 };
 
@@ -75,6 +74,11 @@ struct LayerInfo {
 LayerInfo describeLayer(FusedExpertsOp op);
 
 /// The name for people of the layer that an operation belongs to: its
+/// Reads a deployment from words as people write them: "eplb", "lora",
+/// "flashinfer-int4", "all2all=NAME", "humming-gemm=NAME".
+Result<LayerInfo::Deployment>
+parseDeployment(llvm::ArrayRef<std::string> words);
+
 /// location's, or its function's.
 std::string layerName(mlir::Operation *op);
 

@@ -33,6 +33,9 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
                               llvm::cl::init("auto")};
   Option<std::string> rules{*this, "rules", llvm::cl::desc("native or vllm"),
                             llvm::cl::init("native")};
+  ListOption<std::string> deployment{
+      *this, "deployment",
+      llvm::cl::desc("what rules=vllm cannot see in the module")};
   Option<std::string> explain{*this, "explain",
                               llvm::cl::desc("file for the selection table"),
                               llvm::cl::init("")};

@@ -44,6 +44,9 @@ def SelectBackend : Pass<"wna16-select-backend", "::mlir::ModuleOp"> {
            "auto, or the name of a backend">,
     Option<"rules", "rules", "std::string", /*default=*/"\"native\"",
            "native: what our kernels need; vllm: the reference system's rules">,
+    ListOption<"deployment", "deployment", "std::string",
+               "what rules=vllm cannot see in the module: eplb, lora, "
+               "flashinfer-int4, all2all=NAME, humming-gemm=NAME">,
     Option<"explain", "explain", "std::string", /*default=*/"\"\"",
            "file for the table of candidates ('-': standard output); JSON when "
            "it ends in .json">,

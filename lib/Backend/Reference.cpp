@@ -225,7 +225,7 @@ Verdict wna16::askScheme(const ReferenceClass &c, const LayerInfo &layer,
 Verdict wna16::askParallel(const ReferenceClass &c, const LayerInfo &layer,
                            TargetAttr) {
   StringRef used = layer.deployment.allToAll;
-  bool gather = used.empty() || used == "ag_rs";
+  bool gather = used.empty() || used == "allgather_reducescatter";
   bool twoSided = used == "flashinfer_nvlink_two_sided";
   bool oneSided = used == "flashinfer_nvlink_one_sided";
   bool fits = c.loadBalancing || !layer.deployment.loadBalancing;

@@ -28,6 +28,7 @@ void wna16::buildSelectPipeline(OpPassManager &pm,
   select.target = options.target;
   select.backend = options.backend;
   select.rules = options.rules;
+  llvm::append_range(select.deployment, options.deployment);
   select.explain = options.explain;
   pm.addPass(createSelectBackend(select));
   pm.addPass(createMaterializeLayouts());

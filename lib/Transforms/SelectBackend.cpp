@@ -31,13 +31,18 @@ struct SelectBackend : wna16::impl::SelectBackendBase<SelectBackend> {
   void runOnOperation() override {
     TargetAttr machine = resolveTarget();
     std::optional<Rules> ruleSet = resolveRules();
-    if (!machine || !ruleSet)
+    Result<LayerInfo::Deployment> around = parseDeployment(deployment);
+    if (!around)
+      getOperation()->emitError() << around.message();
+    if (!machine || !ruleSet || !around)
       return signalPassFailure();
     std::vector<ExplainedLayer> explained;
     // A layer without a backend does not keep the others from being explained.
     bool all = true;
     getOperation()->walk([&](FusedExpertsOp op) {
-      all &= select(op, machine, *ruleSet, explained);
+      LayerInfo layer = describeLayer(op);
+      layer.deployment = *around;
+      all &= select(op, layer, machine, *ruleSet, explained);
     });
     if (failed(writeTable(explained, machine)) || !all)
       return signalPassFailure();
@@ -72,9 +77,8 @@ private:
     return std::nullopt;
   }
 
-  bool select(FusedExpertsOp op, TargetAttr machine, Rules ruleSet,
-              std::vector<ExplainedLayer> &explained) {
-    LayerInfo layer = describeLayer(op);
+  bool select(FusedExpertsOp op, const LayerInfo &layer, TargetAttr machine,
+              Rules ruleSet, std::vector<ExplainedLayer> &explained) {
     StringRef request = op.getBackend().value_or(backend);
     Selection selection = selectBackend(layer, machine, request, ruleSet);
     explained.push_back({layerName(op), layer, selection});

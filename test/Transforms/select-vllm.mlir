@@ -3,7 +3,7 @@
 
 // The reference system's rules: for each backend the first unmet test in the
 // reference's words. What only a deployment knows (all-to-all, load balancing,
-// LoRA, environment variables) is not in the IR; unittests/Backend asks it.
+// LoRA, environment variables) comes from an option: select-deployment.mlir.
 
 #ct128 = #wna16.packed<u4b8, group = 128, layout = compressed_tensors>
 #sorted128 = #wna16.packed<u4b8, group = 128, layout = gptq, act_order = index>

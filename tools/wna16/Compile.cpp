@@ -8,8 +8,10 @@
 
 #include "Codegen.h"
 #include "Commands.h"
+#include "Transforms/Target.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace wna16;
@@ -29,6 +31,10 @@ static Result<int> run(const Arguments &arguments) {
     return object.takeFailure();
   if (Failure failure = linkLibrary(**object, arguments.get("-o")))
     return failure;
+  if (getTarget(**module).getKind() == TargetKind::xpu)
+    llvm::WithColor::note(llvm::errs(), "wna16 compile")
+        << "this version has no xpu runtime; whoever loads the library "
+           "provides the wna16_xpu_* functions\n";
   return 0;
 }
 

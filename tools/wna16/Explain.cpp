@@ -34,11 +34,16 @@ static Result<int> run(const Arguments &arguments) {
   Rules rules =
       arguments.get("--rules") == "vllm" ? Rules::VLLM : Rules::Native;
   std::string request = arguments.get("--backend", "auto");
+  Result<LayerInfo::Deployment> deployment =
+      parseDeployment(arguments.all("--deployment"));
+  if (!deployment)
+    return deployment.takeFailure();
 
   std::vector<ExplainedLayer> explained;
   bool complete = true;
   (*module)->walk([&](FusedExpertsOp op) {
     LayerInfo layer = describeLayer(op);
+    layer.deployment = *deployment;
     Selection selection = selectBackend(layer, target, request, rules);
     complete &= selection.chosen != nullptr;
     explained.push_back({nameOf(op), layer, selection});
@@ -56,6 +61,9 @@ static constexpr Option kOptions[] = {
     {"--rules", "RULES",
      "native: what our kernels need (default); vllm: that system's rules",
      "native|vllm"},
+    {"--deployment", "WORD",
+     "what vllm's rules cannot see in a layer: eplb, lora, flashinfer-int4, "
+     "all2all=NAME or humming-gemm=NAME (repeatable)"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
     kRankOption,
     {"--json", "", "print JSON"},
