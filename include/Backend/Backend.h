@@ -53,6 +53,7 @@ struct LayerInfo {
     bool renormalize = false;
     bool softmaxAfterTopK = false;
     bool correction = false;
+    bool expertScale = false;
     int64_t groups = 1;
     int64_t topGroups = 1;
     double scaling = 1.0;

@@ -72,6 +72,7 @@ struct RouterSource {
   int64_t topGroups = 1;
   bool softmaxAfterTopK = false;
   double scaling = 1.0;
+  double jitter = 0.0; ///< of a sparse mixer
 };
 
 struct ActivationSource {

@@ -25,7 +25,16 @@
 extern "C" {
 #endif
 
-#define WNA16_ABI_VERSION 2
+/* A new version adds and changes nothing that was there: fields at the end of a
+ * plan, whose 0 means what the versions before did, and tensors that calls with
+ * older plans do not pass. A library takes plans and compiled modules of
+ * WNA16_ABI_OLDEST up to its own version and reads no field that their version
+ * lacks; to newer ones it says both numbers. So a runtime may be replaced by a
+ * newer one under what was compiled before.
+ *   2: windows of a weight and the groups that a share keeps
+ *   3: route: sparse mixers, expert_scale, 16-bit correction biases */
+#define WNA16_ABI_VERSION 3
+#define WNA16_ABI_OLDEST 2
 #define WNA16_EXPORT __attribute__((visibility("default")))
 
 typedef int32_t wna16_status;
@@ -121,12 +130,17 @@ typedef struct {
 } wna16_weight;
 enum { WNA16_WEIGHT_TENSORS = 6 };
 
-typedef enum { WNA16_SOFTMAX = 0, WNA16_SIGMOID = 1 } wna16_scoring;
+typedef enum {
+  WNA16_SOFTMAX = 0,
+  WNA16_SIGMOID = 1,
+  WNA16_SPARSEMIXER = 2 /* no correction, groups, renormalize */
+} wna16_scoring;
 
 /* route: logits -> weights f32 [M, k], ids i32 [M, k].
- * tensors: logits [M, E] (f32, f16 or bf16), correction bias f32 [E] or
- * absent; out: weights, ids. FORMATS 9.1: ties go to the lowest index; slots
- * are in order of descending choice score. */
+ * tensors: logits [M, E], correction bias [E] or absent, from version 3 on
+ * expert_scale [E] or absent (all f32, f16 or bf16); out: weights, ids. See the
+ * dialect's operation of that name for the contract. Ties go to the lowest
+ * index; slots are in order of descending choice score. */
 typedef struct {
   int64_t abi_version;
   int64_t experts;
@@ -138,6 +152,9 @@ typedef struct {
   int64_t
       softmax_after_topk; /* 1: scores are the softmax of the chosen logits */
   double scaling;         /* multiplies the weights; 1: none */
+  /* Version 3. */
+  double jitter; /* sparsemixer: half the relative distance of logits that an
+                    expert's weight takes in; else 0 */
 } wna16_route_plan;
 WNA16_EXPORT wna16_status wna16_cpu_route(const void *plan,
                                           const wna16_tensor *tensors,

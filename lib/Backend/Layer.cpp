@@ -21,6 +21,7 @@ static LayerInfo::Routing describeRouting(RouteOp op) {
   routing.renormalize = op.getRenormalize();
   routing.softmaxAfterTopK = op.getSoftmaxAfterTopk();
   routing.correction = op.getCorrection() != nullptr;
+  routing.expertScale = op.getExpertScale() != nullptr;
   routing.groups = op.getGroups();
   routing.topGroups = op.getTopGroups();
   routing.scaling = op.getScaling().convertToDouble();

@@ -48,6 +48,8 @@ RoutingMethod wna16::routingMethod(const LayerInfo &layer) {
   if (!layer.routing)
     return RoutingMethod::Unspecified;
   const LayerInfo::Routing &routing = *layer.routing;
+  if (routing.scoring == Scoring::sparsemixer || routing.expertScale)
+    return RoutingMethod::Unspecified;
   bool sigmoid = routing.scoring == Scoring::sigmoid;
   if (routing.correction)
     return sigmoid && routing.groups > 1 ? RoutingMethod::DeepSeekV3

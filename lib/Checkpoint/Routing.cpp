@@ -38,6 +38,7 @@ struct Architecture {
 
 constexpr auto kSoft = WNA16_SOFTMAX;
 constexpr auto kSigm = WNA16_SIGMOID;
+constexpr auto kMix = WNA16_SPARSEMIXER;
 constexpr unsigned kDeepSeek = kGroups | kScaling;
 
 constexpr const char *kGemma4Refusal =
@@ -88,9 +89,7 @@ const Architecture kArchitectures[] = {
      nullptr},
     {"nemotron_h", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
      nullptr},
-    {"phimoe", kSoft, Renormalize::Never, kNone,
-     "its sparse mixer chooses one expert after the other, each weighted by a "
-     "softmax over the logits within router_jitter_noise of the best one left"},
+    {"phimoe", kMix, Renormalize::Never, kNone, nullptr},
     {"gemma4", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
     {"gemma4_text", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
 };
@@ -215,6 +214,27 @@ Failure readScoring(const ModelConfig &config, const Architecture &row,
   return ok();
 }
 
+/// A sparse mixer's reach. Its models choose two experts; what more would mean
+/// is nowhere defined.
+Failure readMixer(const ModelConfig &config, RouterSource &router) {
+  if (router.scoring != WNA16_SPARSEMIXER)
+    return ok();
+  if (router.topK != 2)
+    return fail(config.file() +
+                ": expected num_experts_per_tok to be 2 for "
+                "the sparse mixer of " +
+                config.modelType() + ", got " + std::to_string(router.topK));
+  std::optional<double> jitter;
+  if (Failure failure = config.read({"router_jitter_noise"}, jitter))
+    return failure;
+  router.jitter = jitter.value_or(0.01);
+  if (router.jitter < 0)
+    return fail(config.file() +
+                ": expected router_jitter_noise to be 0 or more, got " +
+                std::to_string(router.jitter));
+  return ok();
+}
+
 Failure readGroups(const ModelConfig &config, int64_t experts,
                    RouterSource &router) {
   std::optional<int64_t> groups, top;
@@ -296,6 +316,8 @@ Failure wna16::readRouting(const ModelConfig &config, MoELayer &layer) {
   if (Failure failure = readTopK(config, layer))
     return failure;
   if (Failure failure = readScoring(config, *row, router))
+    return failure;
+  if (Failure failure = readMixer(config, router))
     return failure;
   if (Failure failure = readRenormalize(config, *row, router))
     return failure;

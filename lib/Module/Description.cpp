@@ -208,8 +208,10 @@ Result<ModuleDescription> wna16::parseDescription(const std::string &text) {
     return malformed("JSON", "expected an object");
   auto abi = json.find("abi");
   if (abi == json.end() || !abi->is_number_integer() ||
-      abi->get<int64_t>() != WNA16_ABI_VERSION)
-    return malformed("abi", "expected " + std::to_string(WNA16_ABI_VERSION) +
+      abi->get<int64_t>() < WNA16_ABI_OLDEST ||
+      abi->get<int64_t>() > WNA16_ABI_VERSION)
+    return malformed("abi", "expected " + std::to_string(WNA16_ABI_OLDEST) +
+                                " to " + std::to_string(WNA16_ABI_VERSION) +
                                 ", got " +
                                 (abi == json.end() ? "none" : abi->dump()));
   auto list = json.find("functions");

@@ -346,11 +346,11 @@ bool wna16::startCall(const char *kernel, const void *plan) {
   }
   int64_t version;
   std::memcpy(&version, plan, sizeof version);
-  if (version == WNA16_ABI_VERSION)
+  if (version >= WNA16_ABI_OLDEST && version <= WNA16_ABI_VERSION)
     return true;
   setStatus(WNA16_INVALID_ARGUMENT,
-            "%s: expected a plan of version %d, got %" PRId64, kernel,
-            WNA16_ABI_VERSION, version);
+            "%s: expected a plan of version %d to %d, got %" PRId64, kernel,
+            WNA16_ABI_OLDEST, WNA16_ABI_VERSION, version);
   return false;
 }
 

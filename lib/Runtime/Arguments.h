@@ -74,7 +74,7 @@ private:
 };
 
 /// Whether a call may go on: the thread's status is clear, there is a plan and
-/// it is of this version.
+/// it is of a version that this library takes.
 bool startCall(const char *kernel, const void *plan);
 
 /// Reads a weight of a plan; false, with a status, when a field is out of its

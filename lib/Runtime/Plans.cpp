@@ -11,19 +11,42 @@
 #include "Status.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 
 using namespace wna16;
 
+static constexpr const char *kKernel = "route";
+
+/// Whether the fields of a sparse mixer fit the scoring.
+static bool checkMixer(const wna16_route_plan &plan) {
+  const bool mixes = plan.scoring == WNA16_SPARSEMIXER;
+  if (mixes && (plan.renormalize || plan.groups > 1)) {
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "route: sparsemixer goes without renormalize and groups");
+    return false;
+  }
+  if (std::isfinite(plan.jitter) && plan.jitter >= 0 &&
+      (mixes || plan.jitter == 0))
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT, "route: expected a jitter of %s, got %g",
+            mixes ? "0 or more" : "0 without sparsemixer", plan.jitter);
+  return false;
+}
+
 bool wna16::readRoutePlan(const void *address, int64_t maxExperts,
                           wna16_route_plan &plan) {
-  constexpr const char *kKernel = "route";
   if (!startCall(kKernel, address))
     return false;
-  plan = *static_cast<const wna16_route_plan *>(address);
+  plan = {};
+  int64_t version;
+  std::memcpy(&version, address, sizeof version);
+  std::memcpy(&plan, address,
+              version < 3 ? offsetof(wna16_route_plan, jitter) : sizeof plan);
   if (!checkRange(kKernel, "experts", plan.experts, 1, maxExperts) ||
       !checkRange(kKernel, "top_k", plan.top_k, 1, plan.experts) ||
       !checkRange(kKernel, "scoring", plan.scoring, WNA16_SOFTMAX,
-                  WNA16_SIGMOID) ||
+                  WNA16_SPARSEMIXER) ||
       !checkRange(kKernel, "renormalize", plan.renormalize, 0, 1) ||
       !checkRange(kKernel, "groups", plan.groups, 0, plan.experts) ||
       !checkRange(kKernel, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
@@ -37,6 +60,8 @@ bool wna16::readRoutePlan(const void *address, int64_t maxExperts,
     setStatus(WNA16_INVALID_ARGUMENT, "route: expected a finite scaling");
     return false;
   }
+  if (!checkMixer(plan))
+    return false;
   if (plan.groups <= 1) {
     plan.groups = plan.top_groups = 1;
     return true;
@@ -51,4 +76,24 @@ bool wna16::readRoutePlan(const void *address, int64_t maxExperts,
   return checkRange(kKernel, "top_groups", plan.top_groups, 1, plan.groups) &&
          checkRange(kKernel, "top_k with top_groups", plan.top_k, 1,
                     plan.top_groups * (plan.experts / plan.groups));
+}
+
+bool wna16::readRouteTensors(const wna16_route_plan &plan,
+                             const wna16_tensor *tensors, int64_t count,
+                             int64_t device, RouteTensors &out) {
+  const bool hasScale = plan.abi_version >= 3;
+  ArgumentReader reader(kKernel, tensors, count, hasScale ? 5 : 4, device);
+  out.logits = reader.take("logits", kFloatTypes, {-1, plan.experts});
+  if (plan.scoring == WNA16_SPARSEMIXER)
+    reader.takeAbsent("correction bias", "with sparsemixer");
+  else
+    out.correction =
+        reader.takeOptional("correction bias", kFloatTypes, {plan.experts});
+  if (hasScale)
+    out.expertScale =
+        reader.takeOptional("expert_scale", kFloatTypes, {plan.experts});
+  out.tokens = reader.good() ? out.logits.shape[0] : 0;
+  out.weights = reader.take("topk_weights", kF32, {out.tokens, plan.top_k});
+  out.ids = reader.take("topk_ids", kI32, {out.tokens, plan.top_k});
+  return reader.good();
 }

@@ -19,6 +19,17 @@ namespace wna16 {
 bool readRoutePlan(const void *address, int64_t maxExperts,
                    wna16_route_plan &plan);
 
+/// The tensors of a route.
+struct RouteTensors {
+  Tensor logits, correction, expertScale, weights, ids;
+  int64_t tokens;
+};
+
+/// Reads them; false, with the status set, when one does not fit the plan.
+/// `device`: DLPack's number.
+bool readRouteTensors(const wna16_route_plan &plan, const wna16_tensor *tensors,
+                      int64_t count, int64_t device, RouteTensors &out);
+
 } // namespace wna16
 
 #endif // WNA16_LIB_RUNTIME_PLANS_H

@@ -196,6 +196,7 @@ struct LowerRoute : KernelPattern<RouteOp> {
     KernelCall call(rewriter, op.getLoc(), "route");
     call.input("logits", adaptor.getLogits());
     call.input("correction", adaptor.getCorrection());
+    call.input("expert_scale", adaptor.getExpertScale());
     call.output("weights", adaptor.getWeightsInit().front());
     call.output("ids", adaptor.getIdsInit().front());
     call.field("experts", op.getExperts());
@@ -206,6 +207,8 @@ struct LowerRoute : KernelPattern<RouteOp> {
     call.field("top_groups", op.getTopGroups());
     call.flag("softmax_after_topk", op.getSoftmaxAfterTopk());
     call.number("scaling", op.getScalingAttr());
+    if (op.getScoring() == Scoring::sparsemixer)
+      call.number("jitter", op.getJitterAttr());
     rewriter.replaceOp(op, call.emit(runtimeSymbol(target, "route")));
     return success();
   }

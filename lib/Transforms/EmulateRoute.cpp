@@ -31,8 +31,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Emits the tensors between logits and weights.
 class RouteEmitter {
 public:
-  RouteEmitter(Emitter &emitter, RouteOp op, Value logits, Value correction)
+  RouteEmitter(Emitter &emitter, RouteOp op, Value logits, Value correction,
+               Value expertScale)
       : e(emitter), op(op), logits(logits), correction(correction),
+        expertScale(expertScale),
         tokens(op.getLogits().getType().getDimSize(0)),
         experts(op.getExperts()), groups(op.getGroups()) {}
 
@@ -41,7 +43,7 @@ public:
   /// i32 [M, E]: the rank of each expert.
   Value expertRanks(Value scores);
   Value ids(Value ranks, Value init);
-  Value weights(Value scores, Value ids, Value init);
+  Value weights(Value scores, Value ranks, Value ids, Value init);
 
 private:
   Value logit(Value m, Value expert) {
@@ -74,6 +76,8 @@ private:
   /// `isKept`, `extent` for the others.
   Value ranks(Value values, int64_t extent,
               function_ref<Value(Value, Value)> isKept);
+  /// A sparse mixer's weight of the expert in a slot, whose logit is `top`.
+  Value mixed(Value scores, Value ranks, Value m, Value slot, Value top);
   Value slotSum(function_ref<Value(Value)> term) {
     return fold(op.getTopK(), 0, term,
                 [&](Value a, Value b) { return add(a, b); });
@@ -81,7 +85,7 @@ private:
 
   Emitter &e;
   RouteOp op;
-  Value logits, correction;
+  Value logits, correction, expertScale;
   int64_t tokens, experts, groups;
 };
 
@@ -94,7 +98,7 @@ Value RouteEmitter::scores() {
     return e.generate({tokens, experts}, e.getF32Type(), logits,
                       [&](ValueRange at) { return body(at[0], at[1]); });
   };
-  if (op.getSoftmaxAfterTopk())
+  if (op.getSoftmaxAfterTopk() || op.getScoring() == Scoring::sparsemixer)
     return perExpert([&](Value m, Value x) { return logit(m, x); });
   if (op.getScoring() == Scoring::sigmoid)
     return perExpert([&](Value m, Value x) {
@@ -140,7 +144,7 @@ Value RouteEmitter::expertRanks(Value scores) {
   if (correction)
     biased = e.generate(
         {tokens, experts}, e.getF32Type(), scores, [&](ValueRange at) {
-          return add(e.read(scores, at), e.read(correction, at[1]));
+          return add(e.read(scores, at), e.toF32(e.read(correction, at[1])));
         });
   Value all = e.integer(1, 1);
   auto any = [&](Value, Value) { return all; };
@@ -204,15 +208,39 @@ Value RouteEmitter::ids(Value ranks, Value init) {
   });
 }
 
-Value RouteEmitter::weights(Value scores, Value ids, Value init) {
+Value RouteEmitter::mixed(Value scores, Value ranks, Value m, Value slot,
+                          Value top) {
+  Value reach = e.f32(2 * op.getJitter().convertToDouble());
+  Value position = arith::IndexCastOp::create(e, e.getI32Type(), slot);
+  Value sum = e.sum(experts, [&](Value x) -> Value {
+    Value logit = e.read(scores, {m, x});
+    Value size = math::AbsFOp::create(e, logit);
+    Value distance =
+        div(sub(top, logit), arith::MaximumFOp::create(e, size, top));
+    // No number (of 0 from 0, of an infinity) is near.
+    Value isNear =
+        arith::CmpFOp::create(e, arith::CmpFPredicate::ULE, distance, reach);
+    Value isLeft = arith::CmpIOp::create(e, arith::CmpIPredicate::sge,
+                                         e.read(ranks, {m, x}), position);
+    return e.select(arith::AndIOp::create(e, isLeft, isNear),
+                    exp(sub(logit, top)), e.f32(0));
+  });
+  return div(e.f32(1), sum);
+}
+
+Value RouteEmitter::weights(Value scores, Value ranks, Value ids, Value init) {
+  auto chosenIndex = [&](Value m, Value slot) {
+    return e.clampedIndex(e.read(ids, {m, slot}), experts);
+  };
   auto chosen = [&](Value m, Value slot) {
-    Value id = e.clampedIndex(e.read(ids, {m, slot}), experts);
-    return e.read(scores, {m, id});
+    return e.read(scores, {m, chosenIndex(m, slot)});
   };
   double scaling = op.getScaling().convertToDouble();
   return e.generate(init, [&](ValueRange at) -> Value {
     Value m = at[0], weight = chosen(m, at[1]);
-    if (op.getSoftmaxAfterTopk()) {
+    if (op.getScoring() == Scoring::sparsemixer) {
+      weight = mixed(scores, ranks, m, at[1], weight);
+    } else if (op.getSoftmaxAfterTopk()) {
       Value top =
           maximum(op.getTopK(), [&](Value slot) { return chosen(m, slot); });
       weight = exp(sub(weight, top));
@@ -228,6 +256,9 @@ Value RouteEmitter::weights(Value scores, Value ids, Value init) {
     }
     if (scaling != 1)
       weight = arith::MulFOp::create(e, weight, e.f32(scaling));
+    if (expertScale)
+      weight = arith::MulFOp::create(
+          e, weight, e.toF32(e.read(expertScale, chosenIndex(m, at[1]))));
     return weight;
   });
 }
@@ -240,10 +271,11 @@ struct EmulateRoute : OpConversionPattern<RouteOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emitter(op.getLoc(), rewriter);
     RouteEmitter route(emitter, op, adaptor.getLogits(),
-                       adaptor.getCorrection());
+                       adaptor.getCorrection(), adaptor.getExpertScale());
     Value scores = route.scores();
-    Value ids = route.ids(route.expertRanks(scores), adaptor.getIdsInit());
-    Value weights = route.weights(scores, ids, adaptor.getWeightsInit());
+    Value ranks = route.expertRanks(scores);
+    Value ids = route.ids(ranks, adaptor.getIdsInit());
+    Value weights = route.weights(scores, ranks, ids, adaptor.getWeightsInit());
     rewriter.replaceOp(op, {weights, ids});
     return success();
   }

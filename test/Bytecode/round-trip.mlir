@@ -13,4 +13,11 @@ module attributes {wna16.target = #wna16.target<cpu, features = ["avx512f"], mem
   func.func private @types(tensor<128x64xf16, #gptq>, tensor<128x64xf16, #v1>,
                            tensor<128x64xf16, #wna16.dense>,
                            tensor<2x64xf16, #wna16.bias<layout = marlin>>, !wna16.plan)
+  // What version 1 did not have.
+  // CHECK: wna16.route sparsemixer {{.*}} expert_scale(%{{.*}} : tensor<8xbf16>) {{.*}} {jitter = 1.000000e-02 : f64}
+  func.func @route(%l: tensor<?x8xf32>, %s: tensor<8xbf16>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+    %0:2 = wna16.route sparsemixer logits(%l : tensor<?x8xf32>) expert_scale(%s : tensor<8xbf16>)
+        outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {jitter = 0.01} -> tensor<?x2xf32>, tensor<?x2xi32>
+    return
+  }
 }

@@ -91,8 +91,17 @@ func.func @route_c1_rank(%logits: tensor<8xf32>, %w: tensor<?x2xf32>, %i: tensor
 // -----
 
 func.func @route_c1_correction(%logits: tensor<?x8xf32>, %c: tensor<4xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
-  // expected-error @+1 {{(C1) expected a correction of f32 [8], got 'tensor<4xf32>'}}
+  // expected-error @+1 {{(C1) expected correction [8] of f16, bf16 or f32, got 'tensor<4xf32>'}}
   %0, %1 = wna16.route softmax logits(%logits : tensor<?x8xf32>) correction(%c : tensor<4xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c1_expert_scale(%logits: tensor<?x8xf32>, %s: tensor<8xi32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C1) expected expert_scale [8] of f16, bf16 or f32, got 'tensor<8xi32>'}}
+  %0, %1 = wna16.route softmax logits(%logits : tensor<?x8xf32>) expert_scale(%s : tensor<8xi32>)
       outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
@@ -184,6 +193,51 @@ func.func @route_c5(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x
   // expected-error @+1 {{(C5) expected softmax scoring with softmax_after_topk, got sigmoid}}
   %0, %1 = wna16.route sigmoid logits(%logits : tensor<?x8xf32>)
       outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {softmax_after_topk} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c6_correction(%logits: tensor<?x8xf32>, %c: tensor<8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C6) expected sparsemixer without correction, groups and renormalize, got a correction}}
+  %0, %1 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>) correction(%c : tensor<8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c6_renormalize(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C6) expected sparsemixer without correction, groups and renormalize, got renormalize}}
+  %0, %1 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {renormalize} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c6_groups(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C6) expected sparsemixer without correction, groups and renormalize, got groups}}
+  %0, %1 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {groups = 2, top_groups = 1} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c7_negative(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C7) expected a jitter of 0 or more, got -1}}
+  %0, %1 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {jitter = -1.0} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @route_c7_softmax(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
+  // expected-error @+1 {{(C7) expected a jitter of 0 without sparsemixer, got 5.000000e-01}}
+  %0, %1 = wna16.route softmax logits(%logits : tensor<?x8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {jitter = 0.5} -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
 

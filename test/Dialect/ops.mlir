@@ -114,7 +114,7 @@ func.func @linear(%x: tensor<?x256xbf16>, %w: tensor<256x8xbf16, #wna16.dense>,
 }
 
 // CHECK-LABEL: func.func @route
-func.func @route(%logits: tensor<?x8xf32>, %correction: tensor<8xf32>,
+func.func @route(%logits: tensor<?x8xf32>, %correction: tensor<8xf32>, %scale: tensor<8xbf16>,
                  %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {
   // CHECK: wna16.route softmax logits(%{{.*}} : tensor<?x8xf32>) outs(%{{.*}}, %{{.*}} : tensor<?x2xf32>, tensor<?x2xi32>) {renormalize} -> tensor<?x2xf32>, tensor<?x2xi32>
   %0, %1 = wna16.route softmax logits(%logits : tensor<?x8xf32>)
@@ -126,6 +126,13 @@ func.func @route(%logits: tensor<?x8xf32>, %correction: tensor<8xf32>,
       outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
       {groups = 4, top_groups = 2, scaling = 2.5}
       -> tensor<?x2xf32>, tensor<?x2xi32>
+  // CHECK: wna16.route softmax logits({{.*}}) expert_scale(%{{.*}} : tensor<8xbf16>) outs(
+  %4, %5 = wna16.route softmax logits(%logits : tensor<?x8xf32>)
+      expert_scale(%scale : tensor<8xbf16>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) -> tensor<?x2xf32>, tensor<?x2xi32>
+  // CHECK: wna16.route sparsemixer logits({{.*}}) outs({{.*}}) {jitter = 1.000000e-02 : f64}
+  %6, %7 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {jitter = 0.01} -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
 

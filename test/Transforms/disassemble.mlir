@@ -167,6 +167,15 @@ func.func @route(%l: tensor<?x8xf32>, %c: tensor<8xf32>, %w: tensor<?x2xf32>, %i
   return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
 }
 
+// CHECK-LABEL: func.func @route_mixed(
+// CHECK: %[[P0:.*]] = wna16.kernel_plan route @wna16_cpu_route {experts = 8 : i64, groups = 1 : i64, jitter = 1.000000e-02 : f64, scaling = 1.000000e+00 : f64, scoring = "sparsemixer", top_groups = 1 : i64, top_k = 2 : i64}
+// CHECK: wna16.kernel_run %[[P0]] ins(%arg0, %arg1 : {{.*}}) outs(%arg2, %arg3 : {{.*}}) roles ["logits", "expert_scale", "weights", "ids"] ->
+func.func @route_mixed(%l: tensor<?x8xf32>, %s: tensor<8xbf16>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  %0:2 = wna16.route sparsemixer logits(%l : tensor<?x8xf32>) expert_scale(%s : tensor<8xbf16>) outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
+      {jitter = 0.01 : f64} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
+}
+
 // CHECK-LABEL: func.func @experts(
 // CHECK: %[[P0:.*]] = wna16.kernel_plan experts @wna16_cpu_fused_experts {activation = "swigluoai", alpha = 1.702000e+00 : f64, batch_invariant, beta = 1.000000e+00 : f64, element = f16, hidden = 64 : i64, limit = 7.000000e+00 : f64, top_k = 2 : i64, w13 = tensor<2x64x2x64xf16, #[[GPTQ]]>, w2 = tensor<2x64x64xf16, #[[GPTQ]]>}
 // CHECK: %[[R0:.*]] = wna16.kernel_run %[[P0]] ins(%arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg6, %arg7, %arg8, %arg9 : {{.*}}) outs(%arg10 : {{.*}}) roles ["x", "weights", "ids", "w13.codes", "w13.scales", "w2.codes", "w2.scales", "bias13", "bias2", "expert_map", "y"] ->

@@ -158,6 +158,22 @@ func.func @route(%logits: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi
   return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
 }
 
+// Experts left and near are added up; what is no number is near.
+// CHECK-LABEL: func.func @sparsemixer(
+// CHECK-SAME: %{{.*}}: tensor<?x8xf32>, %[[S:.*]]: tensor<8xbf16>, %[[W:[a-z0-9]+]]: tensor<?x2xf32>
+// CHECK-DAG: %[[REACH:.*]] = arith.constant 2.000000e-02 : f32
+// CHECK: linalg.generic {{.*}} outs(%[[W]] : tensor<?x2xf32>)
+// CHECK: arith.cmpf ule, %{{.*}}, %[[REACH]]
+// CHECK: arith.cmpi sge
+// CHECK: math.exp
+// CHECK: tensor.extract %[[S]]
+func.func @sparsemixer(%logits: tensor<?x8xf32>, %scale: tensor<8xbf16>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>)
+    -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  %0:2 = wna16.route sparsemixer logits(%logits : tensor<?x8xf32>) expert_scale(%scale : tensor<8xbf16>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>) {jitter = 0.01} -> tensor<?x2xf32>, tensor<?x2xi32>
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
+}
+
 // Two loop nests: activated rows, rounded once; the sum over slots in f32.
 // Nothing is read for an id that is no expert.
 // CHECK-LABEL: func.func @experts(

@@ -168,11 +168,11 @@ private:
     auto route = RouteOp::create(
         builder, loc, weightsInit.getType(), idsInit.getType(),
         scoring(static_cast<Scoring>(router.scoring)), logits, correction,
-        weightsInit, idsInit, unit(router.renormalize),
-        builder.getI64IntegerAttr(router.groups),
+        /*expert_scale=*/Value(), weightsInit, idsInit,
+        unit(router.renormalize), builder.getI64IntegerAttr(router.groups),
         builder.getI64IntegerAttr(router.topGroups),
         unit(router.softmaxAfterTopK), builder.getF64FloatAttr(router.scaling),
-        StringAttr());
+        builder.getF64FloatAttr(router.jitter), StringAttr());
     weights = route.getWeights();
     ids = route.getIds();
   }
@@ -231,10 +231,11 @@ private:
       Value idInit = empty(1, builder.getI32Type());
       auto route = RouteOp::create(
           builder, loc, gateInit.getType(), idInit.getType(),
-          scoring(Scoring::sigmoid), gate, /*correction=*/Value(), gateInit,
-          idInit, UnitAttr(), builder.getI64IntegerAttr(1),
-          builder.getI64IntegerAttr(1), UnitAttr(),
-          builder.getF64FloatAttr(1.0), StringAttr());
+          scoring(Scoring::sigmoid), gate, /*correction=*/Value(),
+          /*expert_scale=*/Value(), gateInit, idInit, UnitAttr(),
+          builder.getI64IntegerAttr(1), builder.getI64IntegerAttr(1),
+          UnitAttr(), builder.getF64FloatAttr(1.0), builder.getF64FloatAttr(0),
+          StringAttr());
       one = route.getWeights();
       zero = route.getIds();
     } else {

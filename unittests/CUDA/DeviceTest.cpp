@@ -53,12 +53,15 @@ TEST(Route, EqualsTheCpu) {
   struct {
     int64_t experts, topK, scoring, groups, topGroups, afterTopK;
     bool corrected;
+    double jitter = 0;
   } const cases[] = {
       {8, 2, WNA16_SOFTMAX, 0, 0, 0, false},
       {128, 8, WNA16_SOFTMAX, 0, 0, 1, false},
       {256, 8, WNA16_SIGMOID, 8, 4, 0, true},
       {60, 4, WNA16_SIGMOID, 4, 2, 0, false},
       {512, 10, WNA16_SOFTMAX, 0, 0, 0, true},
+      {16, 2, WNA16_SPARSEMIXER, 0, 0, 0, false, 0.01},
+      {72, 5, WNA16_SPARSEMIXER, 0, 0, 0, false, 0.3},
   };
   for (const auto &c : cases) {
     Random random(7);
@@ -67,19 +70,22 @@ TEST(Route, EqualsTheCpu) {
     plan.experts = c.experts;
     plan.top_k = c.topK;
     plan.scoring = c.scoring;
-    plan.renormalize = 1;
+    plan.renormalize = c.scoring != WNA16_SPARSEMIXER;
     plan.groups = c.groups;
     plan.top_groups = c.topGroups;
     plan.softmax_after_topk = c.afterTopK;
     plan.scaling = 2.5;
+    plan.jitter = c.jitter;
     HostTensor logits =
         randomTensor(random, ScalarType::F32, {17, c.experts}, 2);
     // Ties.
     for (int64_t e = 0; e < c.experts; ++e)
       logits.set(e, static_cast<double>(e % 3));
-    HostTensor correction;
+    HostTensor correction, scale;
     if (c.corrected)
       correction = randomTensor(random, ScalarType::F32, {c.experts}, 0.1);
+    else
+      scale = randomTensor(random, ScalarType::BF16, {c.experts});
     HostTensor weights[2], ids[2];
     for (int i = 0; i < 2; ++i) {
       weights[i] = HostTensor(ScalarType::F32, {17, c.topK});
@@ -87,15 +93,15 @@ TEST(Route, EqualsTheCpu) {
     }
     const int64_t bytes = wna16_cpu_route_workspace(&plan, 17);
     Workspace workspace(bytes);
-    wna16_tensor views[] = {logits.view(),
-                            c.corrected ? correction.view() : wna16_tensor(),
+    wna16_tensor views[] = {logits.view(), correction.view(), scale.view(),
                             weights[0].view(), ids[0].view()};
     ASSERT_EQ(
-        wna16_cpu_route(&plan, views, 4, workspace.data(), bytes, nullptr),
+        wna16_cpu_route(&plan, views, 5, workspace.data(), bytes, nullptr),
         WNA16_OK)
         << wna16_status_message();
     ASSERT_EQ(runOnDevice(wna16_cuda_route, &plan,
-                          {&logits, &correction, &weights[1], &ids[1]}, 2),
+                          {&logits, &correction, &scale, &weights[1], &ids[1]},
+                          2),
               WNA16_OK)
         << wna16_status_message();
     EXPECT_TRUE(ids[0].sameBytes(ids[1])) << c.experts << " experts";

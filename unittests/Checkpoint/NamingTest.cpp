@@ -72,6 +72,8 @@ const Family kFamilies[] = {
      "gate", ""},
     {"mixtral", "model.", "block_sparse_moe.", "experts.", PROJECTIONS, "gate",
      ""},
+    {"phimoe", "model.", "block_sparse_moe.", "experts.", "w1", "w3", "w2",
+     "gate", ""},
     {"minimax_m2", "model.", "block_sparse_moe.", "experts.", "w1", "w3", "w2",
      "gate", ""},
     {"jamba", "model.", "feed_forward.", "experts.", PROJECTIONS, "router", ""},

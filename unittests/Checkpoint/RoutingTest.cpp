@@ -25,6 +25,7 @@ struct Expected {
   int64_t groups = 1;
   int64_t topGroups = 1;
   double scaling = 1.0;
+  double jitter = 0.0;
   wna16_activation activation = WNA16_SILU;
 };
 
@@ -78,6 +79,11 @@ std::vector<Expected> expectations() {
                        true};
   nemotron.scaling = 2.5;
   nemotron.activation = WNA16_RELU2;
+  Expected phi = {
+      "phimoe", {{"router_jitter_noise", 0.25}}, WNA16_SPARSEMIXER, false};
+  phi.jitter = 0.25;
+  Expected phiSilent = {"phimoe", Config::object(), WNA16_SPARSEMIXER, false};
+  phiSilent.jitter = 0.01;
   Expected gelu = {
       "qwen3_moe", {{"hidden_act", "gelu_pytorch_tanh"}}, WNA16_SOFTMAX, true};
   gelu.activation = WNA16_GELU_TANH;
@@ -106,6 +112,8 @@ std::vector<Expected> expectations() {
           granite,
           llama,
           nemotron,
+          phi,
+          phiSilent,
           gelu};
 }
 
@@ -140,6 +148,7 @@ TEST(Routing, OfEveryArchitecture) {
     EXPECT_EQ(router.groups, expected.groups);
     EXPECT_EQ(router.topGroups, expected.topGroups);
     EXPECT_EQ(router.scaling, expected.scaling);
+    EXPECT_EQ(router.jitter, expected.jitter);
     EXPECT_EQ(layer.activation.kind, expected.activation);
   }
 }
@@ -181,7 +190,12 @@ TEST(Routing, RefusesByName) {
   };
   const Config groups = {{"n_group", 4}, {"topk_group", 2}};
   for (const Case &c : std::vector<Case>{
-           {"phimoe", Config::object(), "sparse mixer"},
+           {"phimoe",
+            {{"num_experts_per_tok", 3}},
+            "expected num_experts_per_tok to be 2 for the sparse mixer"},
+           {"phimoe",
+            {{"router_jitter_noise", -0.5}},
+            "expected router_jitter_noise to be 0 or more, got -0.5"},
            {"gemma4", Config::object(), "gemma4"},
            {"qwen3_moe", {{"scoring_func", "sqrtsoftplus"}}, "sqrtsoftplus"},
            {"deepseek_v3", groups, "correction bias"},

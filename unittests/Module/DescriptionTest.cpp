@@ -16,6 +16,9 @@ using Role = ModuleArgument::Role;
 
 namespace {
 
+const std::string kVersions = std::to_string(WNA16_ABI_OLDEST) + " to " +
+                              std::to_string(WNA16_ABI_VERSION);
+
 /// A description in which ABI stands for the version of this build.
 Result<ModuleDescription> parse(std::string text) {
   for (size_t at; (at = text.find("ABI")) != std::string::npos;)
@@ -65,12 +68,28 @@ TEST(DescriptionTest, ReadsRolesTypesAndShapes) {
   EXPECT_EQ(forward.arguments[3].role, Role::Output);
 }
 
+TEST(DescriptionTest, TakesOlderVersionsThatTheRuntimeTakes) {
+  for (int version = WNA16_ABI_OLDEST - 1; version <= WNA16_ABI_VERSION + 1;
+       ++version) {
+    auto module = parse(R"({"abi": )" + std::to_string(version) +
+                        R"(, "functions": []})");
+    const bool isTaken =
+        version >= WNA16_ABI_OLDEST && version <= WNA16_ABI_VERSION;
+    EXPECT_EQ(bool(module), isTaken) << version;
+    if (module)
+      continue;
+    EXPECT_NE(module.message().find("expected " + kVersions + ", got " +
+                                    std::to_string(version)),
+              std::string::npos)
+        << module.message();
+  }
+}
+
 TEST(DescriptionTest, RefusesWhatIsMalformed) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "expected an object"},
       {"[]", "expected an object"},
-      {R"({"functions": []})",
-       "abi: expected " + std::to_string(WNA16_ABI_VERSION) + ", got none"},
+      {R"({"functions": []})", "abi: expected " + kVersions + ", got none"},
       {R"({"abi": 99, "functions": []})", ", got 99"},
       {R"({"abi": ABI})", "functions: expected an array"},
       {R"({"abi": ABI, "functions": [3]})", "functions: expected objects"},

@@ -122,14 +122,15 @@ TEST(Allocation, NoneInRoute) {
   plan.scaling = 1;
   HostTensor logits = randomTensor(random, ScalarType::BF16, {33, 64});
   HostTensor correction = randomTensor(random, ScalarType::F32, {64});
+  HostTensor scale = randomTensor(random, ScalarType::BF16, {64});
   HostTensor weights(ScalarType::F32, {33, 4}), ids(ScalarType::I32, {33, 4});
   const wna16_tensor tensors[] = {logits.view(), correction.view(),
-                                  weights.view(), ids.view()};
+                                  scale.view(), weights.view(), ids.view()};
   wna16_status_clear();
   const int64_t bytes = wna16_cpu_route_workspace(&plan, 33);
   Workspace workspace(bytes);
   EXPECT_EQ(allocationsOf([&] {
-              return wna16_cpu_route(&plan, tensors, 4, workspace.data(), bytes,
+              return wna16_cpu_route(&plan, tensors, 5, workspace.data(), bytes,
                                      nullptr);
             }),
             0);

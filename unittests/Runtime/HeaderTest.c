@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(wna16_tensor) == 48, "as DLPack's DLTensor");
 _Static_assert(sizeof(wna16_weight) == 12 * 8, "8-byte fields only");
-_Static_assert(sizeof(wna16_route_plan) == 9 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_route_plan) == 10 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_linear_plan) == 14 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_experts_plan) == 37 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_convert_plan) == 30 * 8, "8-byte fields only");

@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -37,7 +39,7 @@ wna16_route_plan routePlan(int64_t experts, int64_t topK,
 }
 
 Routed route(const wna16_route_plan &plan, HostTensor logits,
-             HostTensor correction = {}) {
+             HostTensor correction = {}, HostTensor expertScale = {}) {
   const int64_t tokens = logits.shape[0];
   HostTensor weights(ScalarType::F32, {tokens, plan.top_k});
   HostTensor ids(ScalarType::I32, {tokens, plan.top_k});
@@ -47,10 +49,10 @@ Routed route(const wna16_route_plan &plan, HostTensor logits,
   const int64_t bytes = wna16_cpu_route_workspace(&plan, tokens);
   EXPECT_GE(bytes, 0) << wna16_status_message();
   Workspace workspace(std::max<int64_t>(bytes, 0));
-  wna16_tensor tensors[] = {logits.view(), correction.view(), weights.view(),
-                            ids.view()};
+  wna16_tensor tensors[] = {logits.view(), correction.view(),
+                            expertScale.view(), weights.view(), ids.view()};
   EXPECT_EQ(
-      wna16_cpu_route(&plan, tensors, 4, workspace.data(), bytes, nullptr),
+      wna16_cpu_route(&plan, tensors, 5, workspace.data(), bytes, nullptr),
       WNA16_OK)
       << wna16_status_message();
   const int64_t count = tokens * plan.top_k;
@@ -192,12 +194,170 @@ TEST(Routing, LlamaTopOneSigmoid) {
   EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-0.5)), 1e-6);
 }
 
+TEST(Routing, ExpertScaleComesLast) {
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SOFTMAX);
+  plan.renormalize = 1;
+  plan.scaling = 3;
+  for (ScalarType type : {ScalarType::F32, ScalarType::F16, ScalarType::BF16}) {
+    HostTensor scale(type, {4});
+    for (int e = 0; e < 4; ++e)
+      scale.set(e, 0.5 * e - 0.25);
+    // Chosen by the logits alone.
+    Routed routed = route(plan, row({2, 1, 0, 0.5}), {}, scale);
+    EXPECT_EQ(routed.ids, (Ids{0, 1}));
+    const double part = 1 / (1 + std::exp(-1.0));
+    EXPECT_NEAR(routed.weights[0], 3 * part * -0.25, 1e-6);
+    EXPECT_NEAR(routed.weights[1], 3 * (1 - part) * 0.25, 1e-6);
+  }
+}
+
+TEST(Routing, CorrectionsOfSixteenBits) {
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SIGMOID);
+  for (ScalarType type : {ScalarType::F16, ScalarType::BF16}) {
+    HostTensor correction(type, {4});
+    for (int e = 0; e < 4; ++e)
+      correction.set(e, e == 2 ? 1 : e * 0.25);
+    Routed routed = route(plan, row({0, 0, 0, 0}), correction);
+    EXPECT_EQ(routed.ids, (Ids{2, 3}));
+    EXPECT_EQ(routed.weights, (std::vector<float>{0.5, 0.5}));
+  }
+}
+
+wna16_route_plan mixerPlan(int64_t experts, int64_t topK, double jitter) {
+  wna16_route_plan plan = routePlan(experts, topK, WNA16_SPARSEMIXER);
+  plan.jitter = jitter;
+  return plan;
+}
+
+/// The weights of a sparse mixer as its definition says, in float64.
+std::vector<double> mixed(const std::vector<double> &logits, const Ids &ids,
+                          double jitter) {
+  std::vector<double> weights;
+  std::vector<bool> isLeft(logits.size(), true);
+  for (int32_t id : ids) {
+    double sum = 0;
+    for (size_t e = 0; e < logits.size(); ++e) {
+      double size = std::max(std::abs(logits[e]), logits[id]);
+      if (isLeft[e] && logits[id] - logits[e] <= 2 * jitter * size)
+        sum += std::exp(logits[e] - logits[id]);
+    }
+    weights.push_back(1 / sum);
+    isLeft[id] = false;
+  }
+  return weights;
+}
+
+TEST(Routing, SparseMixerAsDefined) {
+  Random random(3);
+  int partial = 0;
+  for (ScalarType type : {ScalarType::F32, ScalarType::F16, ScalarType::BF16})
+    for (double jitter : {0.0, 0.01, 0.1, 0.45, 0.75})
+      for (int64_t topK : {1, 2, 5}) {
+        HostTensor logits = randomTensor(random, type, {9, 16}, 2);
+        wna16_route_plan plan = mixerPlan(16, topK, jitter);
+        plan.scaling = 1.5;
+        Routed routed = route(plan, logits);
+        for (int64_t t = 0; t < 9; ++t) {
+          std::vector<double> values;
+          for (int64_t e = 0; e < 16; ++e)
+            values.push_back(logits.get(t * 16 + e));
+          Ids order(16);
+          std::iota(order.begin(), order.end(), 0);
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int a, int b) { return values[a] > values[b]; });
+          order.resize(topK);
+          std::vector<double> wanted = mixed(values, order, jitter);
+          for (int64_t k = 0; k < topK; ++k) {
+            EXPECT_EQ(routed.ids[t * topK + k], order[k]);
+            EXPECT_NEAR(routed.weights[t * topK + k], 1.5 * wanted[k], 2e-6)
+                << "jitter " << jitter << ", slot " << k;
+            partial += wanted[k] > 0.1 && wanted[k] < 0.9;
+          }
+        }
+      }
+  EXPECT_GT(partial, 100) << "the cases weigh near and far ones";
+}
+
+TEST(Routing, SparseMixerAtItsEdge) {
+  // (4 - 3) / 4 = 2 * 0.125: near. A logit below 3 is not.
+  const double e1 = std::exp(-1.0), below = std::nextafter(3.0f, 0.0f);
+  Routed routed = route(mixerPlan(3, 1, 0.125), row({4, 3, -9}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + e1), 1e-6);
+  routed = route(mixerPlan(3, 1, 0.125), row({4, below, -9}));
+  EXPECT_EQ(routed.weights[0], 1);
+  // Negative ones by their own size: (-3 + 4) / 4.
+  routed = route(mixerPlan(3, 2, 0.125), row({-4, -9, -3}));
+  EXPECT_EQ(routed.ids, (Ids{2, 0}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + e1), 1e-6);
+  EXPECT_EQ(routed.weights[1], 1);
+  // 1 / 50 in f32 is what f32 makes of 2 * 0.01.
+  routed = route(mixerPlan(2, 1, 0.01), row({50, 49}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + e1), 1e-6);
+  routed = route(mixerPlan(2, 1, 0.01), row({50, std::nextafter(49.0f, 0.0f)}));
+  EXPECT_EQ(routed.weights[0], 1);
+}
+
+TEST(Routing, SparseMixerOfTies) {
+  // One after the other, the lowest first; those chosen leave the softmax.
+  Routed routed = route(mixerPlan(4, 4, 0), row({1, 2, 2, 2}));
+  EXPECT_EQ(routed.ids, (Ids{1, 2, 3, 0}));
+  const std::vector<float> thirds = {1 / 3.0f, 1 / 2.0f, 1, 1};
+  EXPECT_EQ(routed.weights, thirds);
+  // 0 of 0 is near, also that of the other sign.
+  routed = route(mixerPlan(4, 2, 0), row({0, -0.0, 0, -1}));
+  EXPECT_EQ(routed.ids, (Ids{0, 1}));
+  EXPECT_EQ(routed.weights, (std::vector<float>{1 / 3.0f, 1 / 2.0f}));
+}
+
+TEST(Routing, SparseMixerOfInfinitiesAndNaN) {
+  // -inf is chosen late and adds nothing.
+  Routed routed =
+      route(mixerPlan(4, 2, 0.5), row({-INFINITY, 1, -INFINITY, 1}));
+  EXPECT_EQ(routed.ids, (Ids{1, 3}));
+  EXPECT_EQ(routed.weights, (std::vector<float>{0.5, 1}));
+  // NaN comes last; what it is near to has no weight.
+  routed = route(mixerPlan(3, 3, 0.01), row({NAN, 5, -INFINITY}));
+  EXPECT_EQ(routed.ids, (Ids{1, 2, 0}));
+  for (float weight : routed.weights)
+    EXPECT_TRUE(std::isnan(weight)) << weight;
+  routed = route(mixerPlan(3, 2, 0.01), row({0, INFINITY, 2}));
+  EXPECT_EQ(routed.ids, (Ids{1, 2}));
+  EXPECT_TRUE(std::isnan(routed.weights[0]));
+  EXPECT_EQ(routed.weights[1], 1);
+  routed = route(mixerPlan(2, 2, 0.01), row({-INFINITY, -INFINITY}));
+  EXPECT_EQ(routed.ids, (Ids{0, 1}));
+  EXPECT_TRUE(std::isnan(routed.weights[0]));
+}
+
+TEST(Routing, PlansOfVersion2) {
+  // They end before jitter, and their calls have no expert_scale.
+  wna16_route_plan plan = routePlan(4, 2, WNA16_SOFTMAX);
+  plan.abi_version = 2;
+  std::vector<char> old(offsetof(wna16_route_plan, jitter));
+  std::memcpy(old.data(), &plan, old.size());
+  HostTensor logits = row({1, 4, 2, 3});
+  HostTensor weights(ScalarType::F32, {1, 2}), ids(ScalarType::I32, {1, 2});
+  wna16_tensor tensors[] = {logits.view(), wna16_tensor(), weights.view(),
+                            ids.view()};
+  const int64_t bytes = wna16_cpu_route_workspace(old.data(), 1);
+  Workspace workspace(std::max<int64_t>(bytes, 0));
+  EXPECT_EQ(
+      wna16_cpu_route(old.data(), tensors, 4, workspace.data(), bytes, nullptr),
+      WNA16_OK)
+      << wna16_status_message();
+  EXPECT_EQ(ids.as<int32_t>()[0], 1);
+  EXPECT_EQ(ids.as<int32_t>()[1], 3);
+}
+
 TEST(Routing, NaNLogitsGiveValidIds) {
-  for (wna16_scoring scoring : {WNA16_SOFTMAX, WNA16_SIGMOID}) {
+  for (wna16_scoring scoring :
+       {WNA16_SOFTMAX, WNA16_SIGMOID, WNA16_SPARSEMIXER}) {
     wna16_route_plan plan = routePlan(8, 8, scoring);
-    plan.renormalize = 1;
-    plan.groups = 2;
-    plan.top_groups = 2;
+    if (scoring != WNA16_SPARSEMIXER) {
+      plan.renormalize = 1;
+      plan.groups = 2;
+      plan.top_groups = 2;
+    }
     Routed routed =
         route(plan, row({NAN, 1, NAN, INFINITY, -INFINITY, NAN, 0, NAN}));
     std::sort(routed.ids.begin(), routed.ids.end());
@@ -232,7 +392,9 @@ TEST(Routing, UnorderedValuesAsInEmulation) {
     ASSERT_EQ(fields.size(), 3u) << line;
     wna16_route_plan asked =
         routePlan(values.size(), static_cast<int64_t>(fields[0]),
-                  kind == "sigmoid" ? WNA16_SIGMOID : WNA16_SOFTMAX);
+                  kind == "sigmoid"       ? WNA16_SIGMOID
+                  : kind == "sparsemixer" ? WNA16_SPARSEMIXER
+                                          : WNA16_SOFTMAX);
     asked.softmax_after_topk = kind == "after_topk";
     asked.groups = static_cast<int64_t>(fields[1]);
     asked.top_groups = static_cast<int64_t>(fields[2]);
@@ -254,12 +416,14 @@ TEST(Routing, RefusesBadPlans) {
     const char *message;
     std::function<void(wna16_route_plan &)> change;
   } cases[] = {
-      {"route: expected a plan of version 2, got 9",
+      {"route: expected a plan of version 2 to 3, got 9",
        [](auto &plan) { plan.abi_version = 9; }},
+      {"route: expected a plan of version 2 to 3, got 1",
+       [](auto &plan) { plan.abi_version = 1; }},
       {"route: expected top_k from 1 to 8, got 9",
        [](auto &plan) { plan.top_k = 9; }},
-      {"route: expected scoring from 0 to 1, got 2",
-       [](auto &plan) { plan.scoring = 2; }},
+      {"route: expected scoring from 0 to 2, got 3",
+       [](auto &plan) { plan.scoring = 3; }},
       {"route: expected groups (3) to divide experts (8)",
        [](auto &plan) { plan.groups = 3; }},
       {"route: expected top_groups from 1 to 4, got 0",
@@ -272,8 +436,28 @@ TEST(Routing, RefusesBadPlans) {
        [](auto &plan) {
          plan.scoring = WNA16_SIGMOID, plan.softmax_after_topk = 1;
        }},
+      {"route: softmax_after_topk goes with softmax scoring",
+       [](auto &plan) {
+         plan.scoring = WNA16_SPARSEMIXER, plan.softmax_after_topk = 1;
+       }},
       {"route: expected a finite scaling",
        [](auto &plan) { plan.scaling = NAN; }},
+      {"route: sparsemixer goes without renormalize and groups",
+       [](auto &plan) {
+         plan.scoring = WNA16_SPARSEMIXER, plan.renormalize = 1;
+       }},
+      {"route: sparsemixer goes without renormalize and groups",
+       [](auto &plan) { plan.scoring = WNA16_SPARSEMIXER, plan.groups = 2; }},
+      {"route: expected a jitter of 0 or more, got -0.5",
+       [](auto &plan) {
+         plan.scoring = WNA16_SPARSEMIXER, plan.jitter = -0.5;
+       }},
+      {"route: expected a jitter of 0 or more, got inf",
+       [](auto &plan) {
+         plan.scoring = WNA16_SPARSEMIXER, plan.jitter = INFINITY;
+       }},
+      {"route: expected a jitter of 0 without sparsemixer, got 0.5",
+       [](auto &plan) { plan.jitter = 0.5; }},
   };
   for (const auto &entry : cases) {
     wna16_route_plan plan = routePlan(8, 2, WNA16_SOFTMAX);
@@ -282,6 +466,39 @@ TEST(Routing, RefusesBadPlans) {
     EXPECT_EQ(wna16_cpu_route_workspace(&plan, 1), -1);
     EXPECT_EQ(wna16_status_get(), WNA16_INVALID_ARGUMENT);
     EXPECT_STREQ(wna16_status_message(), entry.message);
+  }
+}
+
+TEST(Routing, RefusesTensorsThatDoNotFit) {
+  HostTensor logits = row({1, 2}), vector = vectorOf({1, 2}),
+             other = vectorOf({1, 2, 3});
+  HostTensor weights(ScalarType::F32, {1, 1}), ids(ScalarType::I32, {1, 1});
+  struct {
+    wna16_scoring scoring;
+    HostTensor *correction, *scale;
+    int64_t count;
+    const char *message;
+  } const cases[] = {
+      {WNA16_SPARSEMIXER, &vector, nullptr, 5,
+       "route: expected no correction bias with sparsemixer"},
+      {WNA16_SOFTMAX, nullptr, &other, 5, "route: expected expert_scale "},
+      {WNA16_SOFTMAX, nullptr, nullptr, 4, "route: expected 5 tensors, got 4"},
+  };
+  for (const auto &c : cases) {
+    wna16_route_plan plan = routePlan(2, 1, c.scoring);
+    auto view = [](HostTensor *tensor) {
+      return tensor ? tensor->view() : wna16_tensor();
+    };
+    wna16_tensor tensors[] = {logits.view(), view(c.correction), view(c.scale),
+                              weights.view(), ids.view()};
+    const int64_t bytes = wna16_cpu_route_workspace(&plan, 1);
+    Workspace workspace(bytes);
+    EXPECT_EQ(wna16_cpu_route(&plan, tensors, c.count, workspace.data(), bytes,
+                              nullptr),
+              WNA16_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(wna16_status_message()).rfind(c.message, 0), 0u)
+        << wna16_status_message();
+    wna16_status_clear();
   }
 }
 

@@ -81,16 +81,21 @@ static void softmax(const float *in, int64_t count, float *out) {
     out[i] /= sum;
 }
 
-static void computeScores(const wna16_route_plan &plan, const float *correction,
+static void computeScores(const wna16_route_plan &plan,
+                          const Tensor &correction,
                           const RouteScratch &scratch) {
   float *score = scratch.score;
   if (plan.scoring == WNA16_SIGMOID)
     for (int64_t e = 0; e < plan.experts; ++e)
       score[e] = 1.0f / (1.0f + std::exp(-score[e]));
-  else if (!plan.softmax_after_topk)
+  else if (plan.scoring == WNA16_SOFTMAX && !plan.softmax_after_topk)
     softmax(score, plan.experts, score);
+  if (correction.present)
+    loadElements(correction.type, correction.data, 0, plan.experts,
+                 scratch.choice);
   for (int64_t e = 0; e < plan.experts; ++e) {
-    scratch.choice[e] = correction ? score[e] + correction[e] : score[e];
+    scratch.choice[e] =
+        correction.present ? score[e] + scratch.choice[e] : score[e];
     scratch.rank[e] = rankOf(scratch.choice[e]);
   }
 }
@@ -128,16 +133,38 @@ static void dropGroups(const wna16_route_plan &plan, bool corrected,
       scratch.rank[e] = kTaken;
 }
 
+/// A sparse mixer's weight of the expert taken last: its part of a softmax over
+/// those left, and near enough.
+static float mixedWeight(const wna16_route_plan &plan,
+                         const RouteScratch &scratch, int64_t best) {
+  const float highest = scratch.score[best];
+  const auto reach = static_cast<float>(2 * plan.jitter);
+  float sum = 0;
+  for (int64_t e = 0; e < plan.experts; ++e) {
+    if (e != best && scratch.rank[e] == kTaken)
+      continue;
+    const float logit = scratch.score[e];
+    const float distance =
+        (highest - logit) / std::fmax(std::fabs(logit), highest);
+    // No number (of 0 from 0, of an infinity) is near.
+    if (!(distance > reach))
+      sum += std::exp(logit - highest);
+  }
+  return 1.0f / sum;
+}
+
 /// Routes the token whose logits are in scratch.score.
-static void routeToken(const wna16_route_plan &plan, const float *correction,
-                       const RouteScratch &scratch, float *weights,
-                       int32_t *ids) {
-  computeScores(plan, correction, scratch);
-  dropGroups(plan, correction != nullptr, scratch);
+static void routeToken(const wna16_route_plan &plan,
+                       const RouteTensors &tensors, const RouteScratch &scratch,
+                       float *weights, int32_t *ids) {
+  computeScores(plan, tensors.correction, scratch);
+  dropGroups(plan, tensors.correction.present, scratch);
   for (int64_t i = 0; i < plan.top_k; ++i) {
     int64_t best = takeBest(scratch.rank, plan.experts);
     ids[i] = static_cast<int32_t>(best);
-    weights[i] = scratch.score[best];
+    weights[i] = plan.scoring == WNA16_SPARSEMIXER
+                     ? mixedWeight(plan, scratch, best)
+                     : scratch.score[best];
   }
   if (plan.softmax_after_topk)
     softmax(weights, plan.top_k, weights);
@@ -147,8 +174,14 @@ static void routeToken(const wna16_route_plan &plan, const float *correction,
   // A softmax over the chosen ones sums to one already.
   const bool divide = plan.renormalize && !plan.softmax_after_topk && sum != 0;
   const float scaling = static_cast<float>(plan.scaling);
-  for (int64_t i = 0; i < plan.top_k; ++i)
+  const Tensor &expertScale = tensors.expertScale;
+  for (int64_t i = 0; i < plan.top_k; ++i) {
     weights[i] = (divide ? weights[i] / sum : weights[i]) * scaling;
+    float scale = 1;
+    if (expertScale.present)
+      loadElements(expertScale.type, expertScale.data, ids[i], 1, &scale);
+    weights[i] *= scale;
+  }
 }
 
 static int64_t scratchBytes(const wna16_route_plan &plan) {
@@ -173,33 +206,27 @@ wna16_status wna16_cpu_route(const void *plan, const wna16_tensor *tensors,
   wna16_route_plan route;
   if (!readRoutePlan(plan, INT32_MAX, route))
     return wna16_status_get();
-  ArgumentReader reader(kKernel, tensors, count, 4);
-  Tensor logits = reader.take("logits", kFloatTypes, {-1, route.experts});
-  Tensor correction =
-      reader.takeOptional("correction bias", kF32, {route.experts});
-  const int64_t tokens = reader.good() ? logits.shape[0] : 0;
-  Tensor weights = reader.take("topk_weights", kF32, {tokens, route.top_k});
-  Tensor ids = reader.take("topk_ids", kI32, {tokens, route.top_k});
+  RouteTensors all;
   const int threads = threadCount();
   const int64_t bytes = scratchBytes(route);
-  if (!reader.good() || wna16_check_workspace(bytes * threads, workspace,
-                                              workspace_bytes) != WNA16_OK)
+  if (!readRouteTensors(route, tensors, count, /*device=*/1, all) ||
+      wna16_check_workspace(bytes * threads, workspace, workspace_bytes) !=
+          WNA16_OK)
     return wna16_status_get();
 
   constexpr int64_t kTokensAtOnce = 8;
   parallelFor(
-      threads, (tokens + kTokensAtOnce - 1) / kTokensAtOnce,
+      threads, (all.tokens + kTokensAtOnce - 1) / kTokensAtOnce,
       [&](int64_t block, Worker worker) {
         Carver carver(static_cast<char *>(workspace) + bytes * worker);
         const RouteScratch scratch = carveScratch(route, carver);
-        const int64_t end = std::min(tokens, (block + 1) * kTokensAtOnce);
+        const int64_t end = std::min(all.tokens, (block + 1) * kTokensAtOnce);
         for (int64_t t = block * kTokensAtOnce; t < end; ++t) {
-          loadElements(logits.type, logits.data, t * route.experts,
+          loadElements(all.logits.type, all.logits.data, t * route.experts,
                        route.experts, scratch.score);
-          routeToken(route, static_cast<const float *>(correction.data),
-                     scratch,
-                     static_cast<float *>(weights.data) + t * route.top_k,
-                     static_cast<int32_t *>(ids.data) + t * route.top_k);
+          routeToken(route, all, scratch,
+                     static_cast<float *>(all.weights.data) + t * route.top_k,
+                     static_cast<int32_t *>(all.ids.data) + t * route.top_k);
         }
       });
   return WNA16_OK;

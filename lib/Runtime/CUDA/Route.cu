@@ -31,7 +31,10 @@ struct RouteParameters {
   wna16_route_plan plan;
   const void *logits;
   ScalarType type;
-  const float *correction;
+  const void *correction;
+  ScalarType correctionType;
+  const void *expertScale;
+  ScalarType expertScaleType;
   float *weights;
   int32_t *ids;
 };
@@ -121,6 +124,24 @@ __device__ void dropGroups(const RouteParameters &p, float *choice,
   __syncwarp();
 }
 
+/// A sparse mixer's weight of the expert taken last: its part of a softmax over
+/// those left, and near enough.
+__device__ float mixedWeight(const RouteParameters &p, const float *score,
+                             const float *choice, int best) {
+  const float highest = score[best];
+  const auto reach = static_cast<float>(2 * p.plan.jitter);
+  float sum = 0;
+  for (int e = threadIdx.x; e < p.plan.experts; e += 32) {
+    const bool isLeft = e == best || !isnan(choice[e]);
+    const float distance =
+        (highest - score[e]) / fmaxf(fabsf(score[e]), highest);
+    // No number (of 0 from 0, of an infinity) is near.
+    if (isLeft && !(distance > reach))
+      sum += expf(score[e] - highest);
+  }
+  return 1.0f / sumOverWarp(sum);
+}
+
 } // namespace
 
 __global__ void __launch_bounds__(32)
@@ -135,10 +156,12 @@ __global__ void __launch_bounds__(32)
   if (p.plan.scoring == WNA16_SIGMOID)
     for (int e = threadIdx.x; e < experts; e += 32)
       score[e] = 1.0f / (1.0f + expf(-score[e]));
-  else if (!p.plan.softmax_after_topk)
+  else if (p.plan.scoring == WNA16_SOFTMAX && !p.plan.softmax_after_topk)
     softmax(score, experts);
   for (int e = threadIdx.x; e < experts; e += 32) {
-    const float value = p.correction ? score[e] + p.correction[e] : score[e];
+    const float value =
+        p.correction ? score[e] + loadElement(p.correctionType, p.correction, e)
+                     : score[e];
     // NaN means taken; one that comes from the logits is chosen last instead.
     choice[e] = isnan(value) ? -INFINITY : value;
   }
@@ -152,9 +175,12 @@ __global__ void __launch_bounds__(32)
   float *chosen = group;
   for (int i = 0; i < topK; ++i) {
     const int best = takeBest(choice, experts);
+    const float weight = p.plan.scoring == WNA16_SPARSEMIXER
+                             ? mixedWeight(p, score, choice, best)
+                             : score[best];
     if (threadIdx.x == 0) {
       ids[i] = best;
-      chosen[i] = score[best];
+      chosen[i] = weight;
     }
   }
   __syncwarp();
@@ -166,9 +192,13 @@ __global__ void __launch_bounds__(32)
   // A softmax over the chosen ones sums to one already.
   const bool divide =
       p.plan.renormalize && !p.plan.softmax_after_topk && sum != 0;
-  for (int i = threadIdx.x; i < topK; i += 32)
+  for (int i = threadIdx.x; i < topK; i += 32) {
+    const float scale =
+        p.expertScale ? loadElement(p.expertScaleType, p.expertScale, ids[i])
+                      : 1.0f;
     weights[i] = (divide ? chosen[i] / sum : chosen[i]) *
-                 static_cast<float>(p.plan.scaling);
+                 static_cast<float>(p.plan.scaling) * scale;
+  }
 }
 
 int64_t wna16_cuda_route_workspace(const void *plan, int64_t tokens) {
@@ -185,25 +215,21 @@ wna16_status wna16_cuda_route(const void *plan, const wna16_tensor *tensors,
   RouteParameters p = {};
   if (!readRoutePlan(plan, kMaxExperts, p.plan))
     return wna16_status_get();
-  ArgumentReader reader(kKernel, tensors, count, 4, 2);
-  const Tensor logits =
-      reader.take("logits", kFloatTypes, {-1, p.plan.experts});
-  const Tensor correction =
-      reader.takeOptional("correction bias", kF32, {p.plan.experts});
-  const int64_t tokens = reader.good() ? logits.shape[0] : 0;
-  const Tensor weights =
-      reader.take("topk_weights", kF32, {tokens, p.plan.top_k});
-  const Tensor ids = reader.take("topk_ids", kI32, {tokens, p.plan.top_k});
-  if (!reader.good() || !checkRange(kKernel, "tokens", tokens, 0, INT32_MAX) ||
-      !currentDevice(kKernel) || tokens == 0)
+  RouteTensors all;
+  if (!readRouteTensors(p.plan, tensors, count, /*device=*/2, all) ||
+      !checkRange(kKernel, "tokens", all.tokens, 0, INT32_MAX) ||
+      !currentDevice(kKernel) || all.tokens == 0)
     return wna16_status_get();
-  p.logits = logits.data;
-  p.type = logits.type;
-  p.correction = static_cast<const float *>(correction.data);
-  p.weights = static_cast<float *>(weights.data);
-  p.ids = static_cast<int32_t *>(ids.data);
+  p.logits = all.logits.data;
+  p.type = all.logits.type;
+  p.correction = all.correction.data;
+  p.correctionType = all.correction.type;
+  p.expertScale = all.expertScale.data;
+  p.expertScaleType = all.expertScale.type;
+  p.weights = static_cast<float *>(all.weights.data);
+  p.ids = static_cast<int32_t *>(all.ids.data);
   Launch how;
-  how.grid = static_cast<unsigned>(tokens);
+  how.grid = static_cast<unsigned>(all.tokens);
   how.block = 32;
   how.shared = static_cast<size_t>(
       (2 * p.plan.experts + std::max(p.plan.groups, p.plan.top_k)) * 4);

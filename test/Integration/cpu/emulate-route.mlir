@@ -86,6 +86,16 @@ func.func @grouped_corrected(%logits: tensor<?x4xf32>, %correction: tensor<4xf32
   return
 }
 
+func.func @sparsemixer(%logits: tensor<?x4xf32>, %scale: tensor<4xbf16>) {
+  %w, %i = call @inits(%logits) : (tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  %weights, %ids = wna16.route sparsemixer logits(%logits : tensor<?x4xf32>)
+      expert_scale(%scale : tensor<4xbf16>)
+      outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
+      {jitter = 0.25} -> tensor<?x2xf32>, tensor<?x2xi32>
+  call @show(%weights, %ids) : (tensor<?x2xf32>, tensor<?x2xi32>) -> ()
+  return
+}
+
 func.func @main() {
   // Logarithms of 1, 2, 4, 1; all equal; NaN, the ids of which are in range.
   %l = arith.constant dense<[[0., 0.6931471805599453, 1.3862943611198906, 0.],
@@ -156,6 +166,25 @@ func.func @main() {
   // CHECK-NEXT: [2, 3]
   %d = arith.constant dense<[3., 0., 2., 2.]> : tensor<4xf32>
   call @grouped_corrected(%zero, %d) : (tensor<?x4xf32>, tensor<4xf32>) -> ()
+
+  // 1 is just near to 2, and 0.9 to 1 but not to 2; those of 0 are near; what
+  // NaN is near to has no weight.
+  // CHECK: data =
+  // CHECK-NEXT: [1.46212, 2.09992]
+  // CHECK-NEXT: [0.25, 0.666667]
+  // CHECK-NEXT: [{{.?}}nan, {{.?}}nan]
+  // CHECK-NEXT: [1, 4]
+  // CHECK: data =
+  // CHECK-NEXT: [1, 2]
+  // CHECK-NEXT: [0, 1]
+  // CHECK-NEXT: [3, 2]
+  // CHECK-NEXT: [0, 2]
+  %p = arith.constant dense<[[0.9, 2., 1., -5.], [0., 0., 0., 0.],
+                             [0x7FC00000, 1., 2., 3.],
+                             [5., 0xFF800000, 1., 0.]]> : tensor<4x4xf32>
+  %mix = tensor.cast %p : tensor<4x4xf32> to tensor<?x4xf32>
+  %e = arith.constant dense<[1., 2., 4., 1.]> : tensor<4xbf16>
+  call @sparsemixer(%mix, %e) : (tensor<?x4xf32>, tensor<4xbf16>) -> ()
 
   // No tokens.
   // CHECK: Unranked Memref {{.*}} sizes = [0, 2]

@@ -18,6 +18,7 @@ STYLES = {
     "gpt_oss-float": dict(model="gpt_oss", sizes=(64, 32), turns=True, transposed=True),
     "gpt_oss-experts": dict(model="gpt_oss", sizes=(64, 32), bits=4, single=True),
     "gpt_oss-packed": dict(model="gpt_oss", sizes=(96, 32), bits=4, turns=True),
+    "phimoe-packed": dict(model="phimoe", sizes=(64, 32), bits=4, single=True),
     "llama4-float": dict(model="llama4_text", sizes=(64, 64), transposed=True),
     "qwen3_vl-float": dict(model="qwen3_vl_moe_text", sizes=(64, 40), transposed=True),
     "qwen3_5-float": dict(model="qwen3_5_moe_text", sizes=(64, 32)),
@@ -26,9 +27,11 @@ STYLES = {
         model="qwen3_5_moe_text", sizes=(64, 36), bits=8, zeros=True, nested=True
     ),
 }
-BLOCKS = {"llama4_text": "feed_forward"}
+BLOCKS = {"llama4_text": "feed_forward", "phimoe": "block_sparse_moe"}
 ROUTERS = {"gpt_oss": "router", "llama4_text": "router"}
+LEAVES = {"phimoe": ("w1", "w3", "w2")}
 LIMIT, ALPHA = 0.5, 1.702
+JITTER = 0.25
 
 
 def bf16(values):
@@ -186,13 +189,15 @@ class Model:
 
     def store_singly(self, layers, files):
         for e, (layer, parts) in enumerate(zip(layers, files)):
-            for i, leaf in enumerate(("gate_proj", "up_proj", "down_proj")):
+            leaves = LEAVES.get(self.name, ("gate_proj", "up_proj", "down_proj"))
+            for i, leaf in enumerate(leaves):
                 base = f"{self.block}experts.{e}.{leaf}."
                 for part, tensor in self.packed(parts[i]).items():
                     self.tensors[base + "weight_" + part] = tensor
                 extents = [len(layer[i]), len(layer[i][0])]
                 self.tensors[base + "weight_shape"] = ("I64", extents)
-                self.tensors[base + "bias"] = ("BF16", layer[3 + i])
+                if self.name == "gpt_oss":
+                    self.tensors[base + "bias"] = ("BF16", layer[3 + i])
 
     def config(self):
         config = dict(
@@ -205,6 +210,7 @@ class Model:
             hidden_act="silu",
             swiglu_limit=LIMIT if self.name == "gpt_oss" else None,
             norm_topk_prob=True,
+            router_jitter_noise=JITTER if self.name == "phimoe" else None,
             torch_dtype="bfloat16",
         )
         if self.bits:
@@ -248,12 +254,29 @@ def run_expert(model, expert, x):
     return product(down, inner, down_bias)
 
 
+def mix(logits, ids):
+    """Softmaxes over what each choice left, as far as it is near."""
+    weights, left = [], set(range(EXPERTS))
+    for chosen in ids:
+        top = logits[chosen]
+        near = [
+            logits[e]
+            for e in left
+            if top - logits[e] <= 2 * JITTER * max(abs(logits[e]), top)
+        ]
+        weights.append(1 / sum(math.exp(logit - top) for logit in near))
+        left.remove(chosen)
+    return weights
+
+
 def route(model, logits):
     """Chosen experts and their weights."""
     top = 1 if model.name == "llama4_text" else TOP_K
     ids = sorted(range(EXPERTS), key=lambda e: -logits[e])[:top]
     if model.name == "llama4_text":
         return ids, [sigmoid(logits[e]) for e in ids]
+    if model.name == "phimoe":
+        return ids, mix(logits, ids)
     # A softmax over all, renormalised, is a softmax over the chosen ones.
     powers = [math.exp(logits[e]) for e in ids]
     return ids, [power / sum(powers) for power in powers]

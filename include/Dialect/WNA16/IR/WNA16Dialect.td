@@ -68,7 +68,11 @@ def WNA16_Dialect : Dialect {
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Version of the dialect's bytecode: major in the upper half.
-    static constexpr uint64_t kVersion = 1;
+    static constexpr uint64_t kVersion = 2;
+    struct Version : ::mlir::DialectVersion {
+      explicit Version(uint64_t number) : number(number) {}
+      uint64_t number;
+    };
 
   private:
     // In the files that hold the generated definitions.

@@ -28,7 +28,8 @@ def WNA16_ActivationAttr
     : EnumAttr<WNA16_Dialect, WNA16_Activation, "activation">;
 
 def WNA16_Scoring : WNA16_Enum<"Scoring", "score of a router logit", [
-    I64EnumAttrCase<"softmax", 0>, I64EnumAttrCase<"sigmoid", 1>]>;
+    I64EnumAttrCase<"softmax", 0>, I64EnumAttrCase<"sigmoid", 1>,
+    I64EnumAttrCase<"sparsemixer", 2>]>;
 def WNA16_ScoringAttr : EnumAttr<WNA16_Dialect, WNA16_Scoring, "scoring">;
 
 def WNA16_ActivationType

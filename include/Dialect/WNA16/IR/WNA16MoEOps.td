@@ -70,15 +70,22 @@ def WNA16_LinearOp : WNA16_MoEOp<"linear"> {
   }];
 }
 
-def WNA16_RouteOp : WNA16_MoEOp<"route"> {
+def WNA16_RouteOp : WNA16_MoEOp<"route", [AttrSizedOperandSegments]> {
   let summary = "router logits -> routing weights and expert ids";
   let description = [{
     Scores are softmax or sigmoid of the logits, in f32. The k experts with the
     highest score (plus `correction`, where given) are chosen, ties to the
     lowest id; with `groups` > 1 only from the `top_groups` best groups. A
     weight is the unbiased score, divided by the sum of the chosen ones with
-    `renormalize`, times `scaling`. With `softmax_after_topk` the scores are the
-    logits and the weights the softmax over the chosen ones.
+    `renormalize`, times `scaling`, times the expert's `expert_scale`, where
+    given. With `softmax_after_topk` the scores are the logits and the weights
+    the softmax over the chosen ones.
+
+    With `sparsemixer` (Phi-MoE) the scores are the logits too. Each chosen
+    expert, of logit m, is weighed by its part of a softmax over those experts
+    that were not chosen before it and are near: of a logit l with
+    (m - l) / max(|l|, m) <= 2 * `jitter`, all in f32. Where that quotient is
+    no number, as for l = m = 0 or l = -inf, l is near.
 
     A group's score is its best, or with `correction` the sum of its best two.
     Experts and groups have one order: the greater first, NaN after everything
@@ -88,17 +95,20 @@ def WNA16_RouteOp : WNA16_MoEOp<"route"> {
     | operand | shape | element |
     |---|---|---|
     | logits | [M, E] | f16, bf16, f32 |
-    | correction | [E] | f32 |
+    | correction | [E] | f16, bf16, f32 |
+    | expert_scale | [E] | f16, bf16, f32 |
     | weights, weights_init | [M, k] | f32 |
     | ids, ids_init | [M, k] | i32 |
 
     Constraints:
-    - (C1) logits have rank 2, correction is f32 [E].
+    - (C1) logits have rank 2, correction and expert_scale are [E].
     - (C2) the inits are f32 [M, k] and i32 [M, k] with a static k.
     - (C3) 1 <= k <= E.
     - (C4) groups divide E; 1 <= top_groups <= groups; k <= experts of the kept
       groups.
     - (C5) `softmax_after_topk` goes with softmax scoring.
+    - (C6) `sparsemixer` goes without correction, groups and `renormalize`.
+    - (C7) `jitter` is finite and not negative, and 0 without `sparsemixer`.
 
     ```mlir
     %weights, %ids = wna16.route softmax logits(%logits : tensor<?x8xf32>)
@@ -108,22 +118,29 @@ def WNA16_RouteOp : WNA16_MoEOp<"route"> {
   }];
   let arguments = (ins WNA16_ScoringAttr:$scoring, WNA16_PlainTensor:$logits,
                        Optional<WNA16_PlainTensor>:$correction,
+                       Optional<WNA16_PlainTensor>:$expert_scale,
                        WNA16_PlainTensor:$weights_init,
                        WNA16_PlainTensor:$ids_init, UnitAttr:$renormalize,
                        DefaultValuedAttr<I64Attr, "1">:$groups,
                        DefaultValuedAttr<I64Attr, "1">:$top_groups,
                        UnitAttr:$softmax_after_topk,
                        DefaultValuedAttr<F64Attr, "1.0">:$scaling,
+                       DefaultValuedAttr<F64Attr, "0.0">:$jitter,
                        OptionalAttr<StrAttr>:$backend);
   let results = (outs WNA16_PlainTensor:$weights, WNA16_PlainTensor:$ids);
   let assemblyFormat = [{
     `` $scoring `logits` `(` $logits `:` type($logits) `)`
     (`correction` `(` $correction^ `:` type($correction) `)`)?
+    (`expert_scale` `(` $expert_scale^ `:` type($expert_scale) `)`)?
     `outs` `(` $weights_init `,` $ids_init `:` type($weights_init) `,`
     type($ids_init) `)` attr-dict `->` type($weights) `,` type($ids)
   }];
+  // Bytecode of version 1 has neither expert_scale nor jitter.
+  let useCustomPropertiesEncoding = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();
+    /// Tells the operands of an operation of bytecode of version 1 apart.
+    void upgradeOperands();
     int64_t getExperts() { return getLogits().getType().getDimSize(1); }
     int64_t getTopK() { return getWeights().getType().getDimSize(1); }
   }];

@@ -177,6 +177,7 @@ static wna16_route_plan routePlan(FieldReader &read) {
   plan.top_groups = read.integer("top_groups");
   plan.softmax_after_topk = read.flag("softmax_after_topk");
   plan.scaling = read.number("scaling", 1.0);
+  plan.jitter = read.number("jitter", 0.0);
   return plan;
 }
 
@@ -253,8 +254,8 @@ static const KindRow kKinds[] = {
      buildLinear},
     {{"route",
       {"experts", "top_k", "scoring", "renormalize", "groups", "top_groups",
-       "softmax_after_topk", "scaling"},
-      {"logits", "correction", "weights", "ids"},
+       "softmax_after_topk", "scaling", "jitter"},
+      {"logits", "correction", "expert_scale", "weights", "ids"},
       "logits"},
      buildRoute},
     {{"convert", {"source", "target", "window"}, {"source*", "target*"}},

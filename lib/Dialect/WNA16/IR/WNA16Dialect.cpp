@@ -8,7 +8,6 @@
 
 #include "Dialect/WNA16/IR/WNA16.h"
 
-#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -22,15 +21,10 @@ namespace {
 
 /// Bytecode carries the dialect's version, so that later readers can upgrade
 /// what earlier writers wrote. Attributes and operations use the textual and
-/// property encodings of MLIR.
+/// property encodings of MLIR, but for RouteOp, which has grown.
 struct WNA16BytecodeInterface : BytecodeDialectInterface {
   explicit WNA16BytecodeInterface(Dialect *dialect)
       : BytecodeDialectInterface(dialect) {}
-
-  struct Version : DialectVersion {
-    explicit Version(uint64_t number) : number(number) {}
-    uint64_t number;
-  };
 
   void writeVersion(DialectBytecodeWriter &writer) const override {
     writer.writeVarInt(WNA16Dialect::kVersion);
@@ -46,7 +40,15 @@ struct WNA16BytecodeInterface : BytecodeDialectInterface {
           << WNA16Dialect::kVersion << ", got " << number;
       return nullptr;
     }
-    return std::make_unique<Version>(number);
+    return std::make_unique<WNA16Dialect::Version>(number);
+  }
+
+  LogicalResult
+  upgradeFromVersion(Operation *top,
+                     const DialectVersion &version) const override {
+    if (static_cast<const WNA16Dialect::Version &>(version).number < 2)
+      top->walk([](RouteOp route) { route.upgradeOperands(); });
+    return success();
   }
 };
 

@@ -12,6 +12,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace wna16;
 
@@ -91,6 +93,66 @@ LogicalResult RouteOp::reifyResultShapes(OpBuilder &builder,
   return reifyInits(*this, builder, shapes);
 }
 
+/// What version 1 wrote, in its order; then what came after.
+void RouteOp::writeProperties(DialectBytecodeWriter &writer) {
+  Properties &properties = getProperties();
+  writer.writeOptionalAttribute(properties.backend);
+  writer.writeOptionalAttribute(properties.groups);
+  writer.writeOptionalAttribute(properties.renormalize);
+  writer.writeOptionalAttribute(properties.scaling);
+  writer.writeAttribute(properties.scoring);
+  writer.writeOptionalAttribute(properties.softmax_after_topk);
+  writer.writeOptionalAttribute(properties.top_groups);
+  writer.writeOptionalAttribute(properties.jitter);
+  writer.writeSparseArray(ArrayRef<int32_t>(properties.operandSegmentSizes));
+}
+
+LogicalResult RouteOp::readProperties(DialectBytecodeReader &reader,
+                                      OperationState &state) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  if (failed(reader.readOptionalAttribute(properties.backend)) ||
+      failed(reader.readOptionalAttribute(properties.groups)) ||
+      failed(reader.readOptionalAttribute(properties.renormalize)) ||
+      failed(reader.readOptionalAttribute(properties.scaling)) ||
+      failed(reader.readAttribute(properties.scoring)) ||
+      failed(reader.readOptionalAttribute(properties.softmax_after_topk)) ||
+      failed(reader.readOptionalAttribute(properties.top_groups)))
+    return failure();
+  FailureOr<const DialectVersion *> version =
+      reader.getDialectVersion<WNA16Dialect>();
+  if (failed(version) ||
+      static_cast<const WNA16Dialect::Version *>(*version)->number < 2)
+    // The optional operand is found once the operation is there.
+    return success();
+  return failure(failed(reader.readOptionalAttribute(properties.jitter)) ||
+                 failed(reader.readSparseArray(MutableArrayRef<int32_t>(
+                     properties.operandSegmentSizes))));
+}
+
+void RouteOp::upgradeOperands() {
+  // logits, correction or not, two inits.
+  getProperties().operandSegmentSizes = {1, getNumOperands() > 3 ? 1 : 0, 0, 1,
+                                         1};
+}
+
+/// (C6), (C7): what goes with sparse mixing.
+static LogicalResult verifyMixing(RouteOp op) {
+  bool mixes = op.getScoring() == Scoring::sparsemixer;
+  if (mixes &&
+      (op.getCorrection() || op.getGroups() > 1 || op.getRenormalize()))
+    return op.emitOpError() << "(C6) expected sparsemixer without correction, "
+                               "groups and renormalize, got "
+                            << (op.getCorrection()    ? "a correction"
+                                : op.getRenormalize() ? "renormalize"
+                                                      : "groups");
+  double jitter = op.getJitter().convertToDouble();
+  if (!std::isfinite(jitter) || jitter < 0 || (!mixes && jitter != 0))
+    return op.emitOpError() << "(C7) expected a jitter of "
+                            << (mixes ? "0 or more" : "0 without sparsemixer")
+                            << ", got " << jitter;
+  return success();
+}
+
 LogicalResult RouteOp::verify() {
   RankedTensorType logits = getLogits().getType();
   if (!isTensor(logits, {ShapedType::kDynamic, ShapedType::kDynamic}) ||
@@ -100,10 +162,12 @@ LogicalResult RouteOp::verify() {
                          << logits;
   Builder builder(getContext());
   int64_t experts = logits.getDimSize(1);
-  if (getCorrection() &&
-      !isTensor(getCorrection().getType(), {experts}, builder.getF32Type()))
-    return emitOpError() << "(C1) expected a correction of f32 [" << experts
-                         << "], got " << getCorrection().getType();
+  for (auto [name, vector] : {std::pair("correction", getCorrection()),
+                              std::pair("expert_scale", getExpertScale())})
+    if (vector &&
+        !isTensor(cast<RankedTensorType>(vector.getType()), {experts}))
+      return emitOpError() << "(C1) expected " << name << " [" << experts
+                           << "] of f16, bf16 or f32, got " << vector.getType();
   RankedTensorType weights = getWeightsInit().getType(),
                    ids = getIdsInit().getType();
   int64_t tokens = logits.getDimSize(0);
@@ -129,7 +193,7 @@ LogicalResult RouteOp::verify() {
     return emitOpError() << "(C5) expected softmax scoring with "
                             "softmax_after_topk, got "
                          << stringifyScoring(getScoring());
-  return success();
+  return verifyMixing(*this);
 }
 
 //===----------------------------------------------------------------------===//
