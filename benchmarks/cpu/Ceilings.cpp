@@ -82,22 +82,39 @@ static void readRange(const char *begin, int64_t bytes, int streams,
   keep(sum);
 }
 
-static double measureRead(int threads) {
+namespace {
+struct ReadWay {
+  int streams;
+  int64_t ahead;
+};
+} // namespace
+
+/// The best of several reads of `bytes` in each way.
+template <size_t kCount>
+static double measureRead(int threads, const ReadWay (&ways)[kCount],
+                          int64_t bytes, int repeats) {
   static const PageMemory memory(kReadBytes + (1 << 20));
-  constexpr struct {
-    int streams;
-    int64_t ahead;
-  } kWays[] = {{1, 0}, {1, 4096}, {1, 8192}, {2, 8192}, {4, 8192}, {16, 4096}};
-  const int64_t part = kReadBytes / threads / 4096 * 4096;
+  const int64_t part = bytes / threads / 4096 * 4096;
   double best = 0;
-  for (auto [streams, ahead] : kWays)
-    for (int repeat = 0; repeat < 3; ++repeat) {
+  for (auto [streams, ahead] : ways)
+    for (int repeat = 0; repeat < repeats; ++repeat) {
       const double time = timeOnThreads(threads, [&](int t) {
         readRange(memory.data() + t * part, part, streams, ahead);
       });
       best = std::max(best, static_cast<double>(part * threads) / time);
     }
   return best;
+}
+
+static double measureRead(int threads) {
+  constexpr ReadWay kWays[] = {{1, 0},    {1, 4096}, {1, 8192},
+                               {2, 8192}, {4, 8192}, {16, 4096}};
+  return measureRead(threads, kWays, kReadBytes, 3);
+}
+
+double wna16::measureReadNow(int threads) {
+  constexpr ReadWay kWays[] = {{1, 4096}, {1, 8192}};
+  return measureRead(threads, kWays, kReadBytes / 4, 1);
 }
 
 //===----------------------------------------------------------------------===//

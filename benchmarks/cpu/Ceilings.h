@@ -24,6 +24,9 @@ struct Ceilings {
 /// Measures with `threads` threads; takes about a second.
 Ceilings measureCeilings(int threads);
 
+/// Bytes a second from memory at this moment; takes milliseconds.
+double measureReadNow(int threads);
+
 } // namespace wna16
 
 #endif // WNA16_BENCHMARKS_CPU_CEILINGS_H

@@ -57,36 +57,61 @@ double BenchRow::ratioToFloor(const Ceilings &ceilings) const {
   });
 }
 
+double BenchRow::ratioToNearFloor(const Ceilings &ceilings) const {
+  return medianOf(samples, [&](const BenchSample &s) {
+    Ceilings near = ceilings;
+    near.readBytes = s.nearRead;
+    return s.seconds / floorOf(s, flops, near);
+  });
+}
+
+double BenchRow::nearReadBytes() const {
+  return medianOf(samples, [](const BenchSample &s) { return s.nearRead; });
+}
+
 //===----------------------------------------------------------------------===//
 // Measuring
 //===----------------------------------------------------------------------===//
 
-/// Calls until there are enough of them and they have taken long enough.
+/// Seconds of a call.
+static double timeCall(BenchLayer &layer, int64_t index, Failure &bad) {
+  const auto begin = std::chrono::steady_clock::now();
+  bad = layer.call(index);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// Calls until there are enough of them and they have taken long enough, with
+/// reads from memory in between.
 static Failure measureRow(BenchLayer &layer, int64_t tokens, BenchRow &row) {
   constexpr size_t kLeastCalls = 9;
-  constexpr double kLeastSeconds = 1.0;
+  constexpr double kLeastSeconds = 1.0, kSecondsBetweenReads = 0.02;
   row.tokens = tokens;
   row.flops = layer.flops(tokens);
   if (Failure bad = layer.setTokens(tokens))
     return bad;
   row.kernel = layer.kernelName();
+  Failure bad;
+  // Touches the workspace for the first time.
+  timeCall(layer, 0, bad);
   double total = 0;
-  // The first call touches the workspace for the first time.
-  for (int64_t call = -1;
-       row.samples.size() < kLeastCalls || total < kLeastSeconds; ++call) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (Failure bad = layer.call(call + 1))
-      return bad;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-            .count();
-    if (call >= 0) {
+  double before = measureReadNow(layer.threads());
+  for (int64_t call = 1;
+       !bad && (row.samples.size() < kLeastCalls || total < kLeastSeconds);) {
+    const size_t first = row.samples.size();
+    for (const double until = total + kSecondsBetweenReads;
+         !bad && total < until; ++call) {
+      const double seconds = timeCall(layer, call, bad);
       total += seconds;
-      row.samples.push_back({seconds, layer.touchedBytes(call + 1)});
+      row.samples.push_back({seconds, layer.touchedBytes(call), 0});
     }
+    const double after = measureReadNow(layer.threads());
+    for (size_t i = first; i < row.samples.size(); ++i)
+      row.samples[i].nearRead = std::max(before, after);
+    before = after;
   }
   row.error = layer.errorOfToken(tokens / 2);
-  return ok();
+  return bad;
 }
 
 Result<BenchReport> wna16::runBench(
@@ -121,16 +146,17 @@ static std::string format(const char *text, Values... values) {
 }
 
 std::string wna16::headingText() {
-  return format("%8s %12s %8s %8s %12s %8s %10s  %s\n", "tokens", "us", "GB/s",
-                "GFLOP/s", "floor us", "x floor", "error", "kernel");
+  return format("%8s %12s %8s %8s %12s %8s %8s %10s  %s\n", "tokens", "us",
+                "GB/s", "GFLOP/s", "floor us", "x floor", "x near", "error",
+                "kernel");
 }
 
 std::string wna16::rowText(const BenchRow &row, const Ceilings &ceilings) {
-  return format("%8lld %12.1f %8.1f %8.1f %12.1f %8.2f %10.1e  %s\n",
+  return format("%8lld %12.1f %8.1f %8.1f %12.1f %8.2f %8.2f %10.1e  %s\n",
                 static_cast<long long>(row.tokens), 1e6 * row.seconds(),
                 1e-9 * row.bytesPerSecond(), 1e-9 * row.flops / row.seconds(),
                 1e6 * row.floorSeconds(ceilings), row.ratioToFloor(ceilings),
-                row.error, row.kernel.c_str());
+                row.ratioToNearFloor(ceilings), row.error, row.kernel.c_str());
 }
 
 std::string wna16::ceilingsText(const Ceilings &ceilings) {
@@ -153,10 +179,12 @@ std::string wna16::reportJson(const BenchReport &report) {
     text += format(
         "{\"tokens\": %lld, \"time_us\": %.2f, \"gb_per_s\": %.2f, "
         "\"gflop_per_s\": %.2f, \"floor_us\": %.2f, \"ratio_to_floor\": %.3f, "
+        "\"near_read_gb_per_s\": %.2f, \"ratio_to_near_floor\": %.3f, "
         "\"error\": %.3e, \"kernel\": \"%s\"}",
         static_cast<long long>(row.tokens), 1e6 * row.seconds(),
         1e-9 * row.bytesPerSecond(), 1e-9 * row.flops / row.seconds(),
-        1e6 * row.floorSeconds(ceilings), row.ratioToFloor(ceilings), row.error,
+        1e6 * row.floorSeconds(ceilings), row.ratioToFloor(ceilings),
+        1e-9 * row.nearReadBytes(), row.ratioToNearFloor(ceilings), row.error,
         row.kernel.c_str());
     separator = ",\n  ";
   }

@@ -43,7 +43,8 @@ struct BenchOptions {
 /// One call.
 struct BenchSample {
   double seconds;
-  double bytes; ///< stored, of the experts it touched
+  double bytes;    ///< stored, of the experts it touched
+  double nearRead; ///< bytes a second from memory just before and after
 };
 
 /// Calls with one number of tokens.
@@ -59,6 +60,10 @@ struct BenchRow {
   /// What neither memory nor FMA units could do faster, median.
   double floorSeconds(const Ceilings &ceilings) const;
   double ratioToFloor(const Ceilings &ceilings) const;
+  /// The same, memory being as fast as it was just before and after each call:
+  /// other machines that share it take a third away for seconds.
+  double ratioToNearFloor(const Ceilings &ceilings) const;
+  double nearReadBytes() const;
 };
 
 struct BenchReport {
