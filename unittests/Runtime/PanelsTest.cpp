@@ -168,6 +168,37 @@ TEST(Panels, LongRows) {
   }
 }
 
+TEST(Panels, DenseWeights) {
+  // One of the two, or both, as those of a shared expert are; inputs that fill
+  // no vector.
+  const ScalarType dense[] = {ScalarType::F16, ScalarType::BF16,
+                              ScalarType::F32};
+  for (ScalarType type : kTypes)
+    for (int i = 0; i < 3; ++i)
+      for (int64_t tokens : {1, 3, 50}) {
+        Random random(18);
+        auto packed = [&](int64_t input, int64_t halves, int64_t output) {
+          const TestWeight weight =
+              packedWeight(random, 4, input, halves, output);
+          return converted(
+              weight, inLayout(weight.plan, *wna16::findLayout("cpu_panels")));
+        };
+        Layer layer = makeLayer(random, packed(128, 2, 96),
+                                denseWeight(random, 4, 96, 1, 128, dense[i]),
+                                tokens, 2, type);
+        expectFast(layer, "dense w2");
+        layer = makeLayer(random, denseWeight(random, 4, 128, 2, 96, dense[i]),
+                          packed(96, 1, 128), tokens, 2, type);
+        expectFast(layer, "dense w13");
+        layer = makeLayer(random, denseWeight(random, 4, 96, 1, 32, dense[i]),
+                          denseWeight(random, 4, 32, 1, 96, dense[i]), tokens,
+                          2, type);
+        layer.plan.hidden = 90;
+        layer.x = randomTensor(random, type, {tokens, 90});
+        expectFast(layer, "both dense");
+      }
+}
+
 TEST(Panels, AnyNumberOfTokens) {
   for (int64_t tokens : {0, 1, 2, 3, 5, 6, 7, 11, 13, 31, 49, 97, 100})
     for (ScalarType type : kTypes) {
@@ -245,13 +276,15 @@ TEST(Panels, BiasesAndActivations) {
 TEST(Panels, ActivationsFarOut) {
   // Where the exponential over- or underflows.
   Random random(9);
-  for (double deviation : {30.0, 1000.0}) {
-    Layer layer =
-        inPanels(packedLayer(random, 2, 128, 64, 5, 1, ScalarType::F32));
-    for (int64_t i = 0; i < layer.x.elements(); ++i)
-      layer.x.set(i, layer.x.get(i) * deviation);
-    expectFast(layer);
-  }
+  for (int64_t activation : {WNA16_SILU, WNA16_GELU, WNA16_GELU_TANH})
+    for (double deviation : {5.0, 30.0, 1000.0}) {
+      Layer layer =
+          inPanels(packedLayer(random, 2, 128, 64, 5, 1, ScalarType::F32));
+      layer.plan.activation = activation;
+      for (int64_t i = 0; i < layer.x.elements(); ++i)
+        layer.x.set(i, layer.x.get(i) * deviation);
+      expectFast(layer);
+    }
 }
 
 TEST(Panels, RoutingWeightOnInput) {

@@ -61,7 +61,8 @@ public:
   PanelExperts(const PanelKernels &kernels, const ExpertsPlan &plan,
                const ExpertsArguments &arguments, const Buffers &buffers,
                int threads)
-      : kernels(kernels), product(productOf(kernels, plan)), plan(plan),
+      : kernels(kernels), product13(productOf(kernels, plan, plan.w13)),
+        product2(productOf(kernels, plan, plan.w2)), plan(plan),
         arguments(arguments), buffers(buffers), slots(this->buffers.slots),
         threads(threads), w13(plan.w13, arguments.w13),
         w2(plan.w2, arguments.w2), panels13(plan.w13.output / kPanelRows) {}
@@ -69,7 +70,10 @@ public:
   void run();
 
   static const PanelProduct &productOf(const PanelKernels &kernels,
-                                       const ExpertsPlan &plan) {
+                                       const ExpertsPlan &plan,
+                                       const WeightSpec &weight) {
+    if (weight.code == CodeType::Dense)
+      return kernels.dense;
     return plan.element() == ScalarType::F32 ? kernels.exact : kernels.fixed;
   }
 
@@ -96,7 +100,7 @@ private:
   }
 
   const PanelKernels &kernels;
-  const PanelProduct &product;
+  const PanelProduct &product13, &product2;
   const ExpertsPlan &plan;
   const ExpertsArguments &arguments;
   Buffers buffers;
@@ -110,7 +114,10 @@ private:
 
 static Buffers layOut(const PanelKernels &kernels, const ExpertsPlan &plan,
                       int64_t tokens, int threads, Carver &carver) {
-  const PanelProduct &product = PanelExperts::productOf(kernels, plan);
+  auto rowBytes = [&](const WeightSpec &weight) {
+    return PanelExperts::productOf(kernels, plan, weight)
+        .rowBytes(*panelShapeOf(weight));
+  };
   const int64_t chunk = tokensPerChunk(plan, tokens);
   const int64_t slots = chunk * plan.fields.top_k;
   Buffers buffers;
@@ -119,12 +126,12 @@ static Buffers layOut(const PanelKernels &kernels, const ExpertsPlan &plan,
   buffers.weights = carver.take<float>(slots);
   buffers.xRows = carver.take<const uint8_t *>(slots);
   buffers.hRows = carver.take<const uint8_t *>(slots);
-  buffers.x = static_cast<uint8_t *>(
-      carver.takeBytes(chunk, product.rowBytes(*panelShapeOf(plan.w13))));
+  buffers.x =
+      static_cast<uint8_t *>(carver.takeBytes(chunk, rowBytes(plan.w13)));
   buffers.hidden = static_cast<uint8_t *>(
       carver.takeBytes(slots, plan.w2.input * sizeOf(plan.element())));
-  buffers.h = static_cast<uint8_t *>(
-      carver.takeBytes(slots, product.rowBytes(*panelShapeOf(plan.w2))));
+  buffers.h =
+      static_cast<uint8_t *>(carver.takeBytes(slots, rowBytes(plan.w2)));
   constexpr int64_t kDownRows = kMostDownPanels * kPanelRows;
   buffers.noBias = carver.take<float>(kDownRows);
   // Gate and up with their biases; or rows of w2 of all slots with theirs.
@@ -140,8 +147,8 @@ static Buffers layOut(const PanelKernels &kernels, const ExpertsPlan &plan,
 
 /// What the order of the slots says about each position.
 void PanelExperts::indexSlots() {
-  const int64_t xBytes = product.rowBytes(w13.shape());
-  const int64_t hBytes = product.rowBytes(w2.shape());
+  const int64_t xBytes = product13.rowBytes(w13.shape());
+  const int64_t hBytes = product2.rowBytes(w2.shape());
   std::fill_n(buffers.position, slots.tokens * slots.topK, -1);
   for (int64_t i = 0; i < slots.positions(); ++i) {
     const int64_t slot = slots.order[i];
@@ -168,7 +175,7 @@ static void forEachRow(int threads, int64_t count, const Body &body) {
 
 void PanelExperts::prepareInputs() const {
   const int64_t hidden = plan.fields.hidden;
-  const int64_t bytes = product.rowBytes(w13.shape());
+  const int64_t bytes = product13.rowBytes(w13.shape());
   forEachRow(threads, slots.tokens, [&](int64_t row) {
     // Rows nobody asks for may hold anything and are not read.
     if (!slots.isUsed(row))
@@ -177,19 +184,19 @@ void PanelExperts::prepareInputs() const {
     const float factor =
         plan.fields.weight_on_input ? arguments.weightOf(plan, token, 0) : 1.0f;
     auto *x = static_cast<const uint8_t *>(arguments.x.data);
-    product.prepare(w13.shape(), plan.element(),
-                    x + token * hidden * sizeOf(plan.element()), hidden, factor,
-                    buffers.x + row * bytes);
+    product13.prepare(w13.shape(), plan.element(),
+                      x + token * hidden * sizeOf(plan.element()), hidden,
+                      factor, buffers.x + row * bytes);
   });
 }
 
 void PanelExperts::prepareHidden() const {
   const int64_t width = plan.w2.input, size = sizeOf(plan.element());
-  const int64_t bytes = product.rowBytes(w2.shape());
+  const int64_t bytes = product2.rowBytes(w2.shape());
   forEachRow(threads, slots.positions(), [&](int64_t row) {
-    product.prepare(w2.shape(), plan.element(),
-                    buffers.hidden + row * width * size, width, 1.0f,
-                    buffers.h + row * bytes);
+    product2.prepare(w2.shape(), plan.element(),
+                     buffers.hidden + row * width * size, width, 1.0f,
+                     buffers.h + row * bytes);
   });
 }
 
@@ -232,10 +239,11 @@ void PanelExperts::gateUpPanel(int64_t task, int64_t nextTask,
        begin += kTokensAtOnce) {
     const int64_t count = std::min(kTokensAtOnce, end - begin);
     const uint8_t *const *rows = buffers.xRows + begin;
-    product.multiply(w13.shape(), first, gated ? second : next, rows, count,
-                     gate, kPanelRows);
+    product13.multiply(w13.shape(), first, gated ? second : next, rows, count,
+                       gate, kPanelRows);
     if (gated)
-      product.multiply(w13.shape(), second, next, rows, count, up, kPanelRows);
+      product13.multiply(w13.shape(), second, next, rows, count, up,
+                         kPanelRows);
     for (int64_t t = 0; t < count; ++t)
       kernels.activate(plan.activation(), gate + t * kPanelRows, gateBias,
                        gated ? up + t * kPanelRows : nullptr, upBias,
@@ -273,11 +281,11 @@ void PanelExperts::downPanels(int64_t first, int64_t end,
       const bool isLast = panel + 1 == end;
       const int64_t nextExpert =
           isLast && i + 1 < slots.numActive ? slots.active[i + 1] : expert;
-      product.multiply(w2.shape(), w2.panel(expert, panel),
-                       w2.panel(nextExpert, isLast ? first : panel + 1),
-                       buffers.hRows + begin, count,
-                       rows + begin * width + (panel - first) * kPanelRows,
-                       width);
+      product2.multiply(w2.shape(), w2.panel(expert, panel),
+                        w2.panel(nextExpert, isLast ? first : panel + 1),
+                        buffers.hRows + begin, count,
+                        rows + begin * width + (panel - first) * kPanelRows,
+                        width);
     }
     kernels.finish(rows + begin * width, count, width,
                    biasOf(arguments.bias2, arguments.order2, plan.w2.output,
@@ -334,7 +342,10 @@ namespace {
 template <Isa kIsa, const PanelKernels &kKernels>
 struct With {
   static bool takes(const ExpertsPlan &plan, int64_t) {
-    return isa() >= kIsa && panelShapeOf(plan.w13) && panelShapeOf(plan.w2);
+    return isa() >= kIsa && takes(plan.w13) && takes(plan.w2);
+  }
+  static bool takes(const WeightSpec &weight) {
+    return weight.output % kPanelRows == 0 && panelShapeOf(weight);
   }
   static int64_t workspace(const ExpertsPlan &plan, int64_t tokens,
                            int threads) {
@@ -359,6 +370,17 @@ struct With {
 template <typename Kernels>
 static constexpr ExpertsKernel rowOf(const char *name) {
   return {name, Kernels::takes, Kernels::workspace, Kernels::run};
+}
+
+const PanelKernels *wna16::panelKernels() {
+  switch (isa()) {
+  case Isa::AVX512:
+    return &avx512Panels;
+  case Isa::AVX2:
+    return &avx2Panels;
+  default:
+    return nullptr;
+  }
 }
 
 const ExpertsKernel wna16::avx2Experts =

@@ -11,6 +11,7 @@
 #include "Dot.h"
 #include "Elements.h"
 #include "Layout/Move.h"
+#include "PanelWeight.h"
 #include "Threads.h"
 #include "Workspace.h"
 
@@ -115,6 +116,138 @@ static void runChunk(const LinearPlan &plan, const LinearArguments &arguments,
   });
 }
 
+//===----------------------------------------------------------------------===//
+// On panels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A weight that fast kernels read: dense rows, as those of routers are, or
+/// panels.
+struct PanelLinear {
+  const PanelKernels *kernels = nullptr; ///< none: the weight is not such
+  PanelShape shape;
+  bool isDense = false;
+
+  const PanelProduct &product() const {
+    return isDense ? kernels->dense : kernels->exact;
+  }
+};
+
+struct PanelLinearBuffers {
+  uint8_t *x;           ///< [chunk] prepared rows
+  const uint8_t **rows; ///< [chunk] their addresses
+  float *scratch;       ///< [threads, kTokensAtOnce, kPanelRows]
+};
+
+} // namespace
+
+/// Tokens that a task multiplies, whose rows then stay in the second cache.
+static constexpr int64_t kTokensAtOnce = 64;
+
+static PanelLinear panelsOf(const LinearPlan &plan) {
+  const std::optional<PanelShape> shape = panelShapeOf(plan.weight);
+  PanelLinear linear;
+  if (!shape)
+    return linear;
+  linear.kernels = panelKernels();
+  linear.shape = *shape;
+  linear.isDense = plan.weight.code == CodeType::Dense;
+  return linear;
+}
+
+static PanelLinearBuffers layOutPanels(const PanelLinear &linear,
+                                       int64_t tokens, int threads,
+                                       Carver &carver) {
+  const int64_t chunk = std::min(tokens, kTokensPerChunk);
+  PanelLinearBuffers buffers;
+  buffers.x = static_cast<uint8_t *>(
+      carver.takeBytes(chunk, linear.product().rowBytes(linear.shape)));
+  buffers.rows = carver.take<const uint8_t *>(chunk);
+  buffers.scratch = carver.take<float>(threads * kTokensAtOnce * kPanelRows);
+  return buffers;
+}
+
+/// Outputs of one task: few where there are few tokens to share among threads.
+static int64_t outputsAtOnce(const PanelLinear &linear, int64_t tokens) {
+  return linear.isDense && tokens < kTokensAtOnce ? 8 : kPanelRows;
+}
+
+/// Adds the bias and writes results [row, row + outputs) of some tokens.
+static void writeResults(const LinearArguments &arguments, int64_t rows,
+                         int64_t token, int64_t tokens, int64_t row,
+                         int64_t outputs, float *results) {
+  float bias[kPanelRows] = {};
+  if (arguments.bias.present)
+    loadElements(arguments.bias.type, arguments.bias.data, row, outputs, bias);
+  for (int64_t t = 0; t < tokens; ++t) {
+    float *line = results + t * kPanelRows;
+    for (int64_t i = 0; i < outputs; ++i)
+      line[i] += bias[i];
+    storeElements(arguments.y.type, line, outputs, arguments.y.data,
+                  (token + t) * rows + row);
+  }
+}
+
+/// As runChunk.
+static void runPanels(const LinearPlan &plan, const LinearArguments &arguments,
+                      const PanelLinear &linear,
+                      const PanelLinearBuffers &buffers, int threads,
+                      int64_t first, int64_t count) {
+  const PanelProduct &product = linear.product();
+  const PanelWeight weight(plan.weight, arguments.weight);
+  const int64_t input = plan.weight.input, rows = plan.weight.rows();
+  const int64_t rowBytes = product.rowBytes(linear.shape);
+  auto *x = static_cast<const uint8_t *>(arguments.x.data);
+  parallelFor(threads, count, [&](int64_t t, Worker) {
+    uint8_t *row = buffers.x + t * rowBytes;
+    product.prepare(linear.shape, arguments.x.type,
+                    x + (first + t) * input * sizeOf(arguments.x.type), input,
+                    1.0f, row);
+    buffers.rows[t] = row;
+  });
+  const int64_t outputs = outputsAtOnce(linear, count);
+  const int64_t blocks = (rows + outputs - 1) / outputs;
+  const int64_t groups = (count + kTokensAtOnce - 1) / kTokensAtOnce;
+  parallelFor(threads, groups * blocks, [&](int64_t task, Worker worker) {
+    const int64_t token = task / blocks * kTokensAtOnce;
+    const int64_t row = task % blocks * outputs;
+    const int64_t tokens = std::min(kTokensAtOnce, count - token);
+    Panel panel = weight.panel(0, row / kPanelRows);
+    panel.rows = std::min(outputs, rows - row);
+    // Only dense tasks begin within a panel.
+    panel.codes += row % kPanelRows * (linear.shape.codeBytes() / kPanelRows);
+    float *results = buffers.scratch + worker * kTokensAtOnce * kPanelRows;
+    product.multiply(linear.shape, panel, panel, buffers.rows + token, tokens,
+                     results, kPanelRows);
+    writeResults(arguments, rows, first + token, tokens, row, panel.rows,
+                 results);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a call of one kernel or the other.
+static int64_t workspaceOf(const LinearPlan &plan, const PanelLinear &panels,
+                           int64_t tokens, int threads) {
+  Carver carver(nullptr);
+  if (panels.kernels)
+    layOutPanels(panels, tokens, threads, carver);
+  else
+    layOut(plan, tokens, threads, carver);
+  return carver.bytes(kKernel);
+}
+
+/// Calls run(first, count) for chunks of tokens.
+template <typename Run>
+static wna16_status forChunks(int64_t tokens, const Run &run) {
+  for (int64_t first = 0; first < tokens; first += kTokensPerChunk)
+    run(first, std::min(kTokensPerChunk, tokens - first));
+  return WNA16_OK;
+}
+
 int64_t wna16_cpu_linear_workspace(const void *plan, int64_t tokens) {
   // A size does not depend on what failed before.
   wna16_status_clear();
@@ -122,9 +255,7 @@ int64_t wna16_cpu_linear_workspace(const void *plan, int64_t tokens) {
   if (!readPlan(plan, linear) ||
       !checkRange(kKernel, "tokens", tokens, 0, INT64_MAX))
     return -1;
-  Carver carver(nullptr);
-  layOut(linear, tokens, threadCount(), carver);
-  return carver.bytes(kKernel);
+  return workspaceOf(linear, panelsOf(linear), tokens, threadCount());
 }
 
 wna16_status wna16_cpu_linear(const void *plan, const wna16_tensor *tensors,
@@ -136,13 +267,19 @@ wna16_status wna16_cpu_linear(const void *plan, const wna16_tensor *tensors,
       !readTensors(linear, tensors, count, arguments))
     return wna16_status_get();
   const int threads = threadCount();
-  Carver size(nullptr);
-  layOut(linear, arguments.tokens, threads, size);
-  const int64_t needed = size.bytes(kKernel);
+  const PanelLinear panels = panelsOf(linear);
+  const int64_t needed = workspaceOf(linear, panels, arguments.tokens, threads);
   if (needed < 0 ||
       wna16_check_workspace(needed, workspace, workspace_bytes) != WNA16_OK)
     return wna16_status_get();
   Carver carver(workspace);
+  if (panels.kernels) {
+    const PanelLinearBuffers buffers =
+        layOutPanels(panels, arguments.tokens, threads, carver);
+    return forChunks(arguments.tokens, [&](int64_t first, int64_t chunk) {
+      runPanels(linear, arguments, panels, buffers, threads, first, chunk);
+    });
+  }
   const LinearBuffers buffers =
       layOut(linear, arguments.tokens, threads, carver);
   RowDecoder decoder;
@@ -150,8 +287,7 @@ wna16_status wna16_cpu_linear(const void *plan, const wna16_tensor *tensors,
           decoder.init(linear.weight, arguments.weight, buffers.table))
     return setStatus(WNA16_INVALID_ARGUMENT, "%s: %s", kKernel,
                      failure.message.c_str());
-  for (int64_t first = 0; first < arguments.tokens; first += kTokensPerChunk)
-    runChunk(linear, arguments, decoder, buffers, threads, first,
-             std::min(kTokensPerChunk, arguments.tokens - first));
-  return WNA16_OK;
+  return forChunks(arguments.tokens, [&](int64_t first, int64_t chunk) {
+    runChunk(linear, arguments, decoder, buffers, threads, first, chunk);
+  });
 }

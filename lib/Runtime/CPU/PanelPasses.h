@@ -250,20 +250,6 @@ struct Passes {
   }
 };
 
-/// A machine's row of the table of kernels.
-template <typename Machine>
-constexpr PanelKernels panelKernels() {
-  using Fixed = FixedRows<Machine>;
-  using Steps = PanelSteps<typename Machine::Vector>;
-  return {{Fixed::rowBytes, Fixed::prepare,
-           Passes<Machine, typename Machine::Fixed>::multiply},
-          {Steps::exactRowBytes, Steps::prepareExact,
-           Passes<Machine, typename Machine::Exact>::multiply},
-          Steps::activate,
-          Steps::finish,
-          Steps::sum};
-}
-
 } // namespace wna16
 
 #endif // WNA16_LIB_RUNTIME_CPU_PANELPASSES_H

@@ -38,7 +38,23 @@ static int64_t blockDividing(int64_t number) {
   return power < kMostBlock ? power : kMostBlock;
 }
 
+/// Rows of elements, one after the other.
+static std::optional<PanelShape> denseShapeOf(const WeightSpec &spec) {
+  if (spec.layout->dense != "K | N" || spec.input == 0)
+    return std::nullopt;
+  PanelShape shape;
+  shape.bits = spec.bits();
+  shape.input = spec.input;
+  shape.block = spec.input;
+  shape.blocks = shape.blocksPerGroup = 1;
+  shape.blockBytes = kPanelRows * spec.input * sizeOf(spec.element);
+  shape.scale = spec.element;
+  return shape;
+}
+
 std::optional<PanelShape> wna16::panelShapeOf(const WeightSpec &spec) {
+  if (spec.code == CodeType::Dense)
+    return denseShapeOf(spec);
   const CodeShape stored = spec.layout->codeShape;
   const bool isBlocked = stored == CodeShape::Blocks32;
   const int zero = impliedZero(spec.code);
@@ -67,7 +83,9 @@ PanelWeight::PanelWeight(const WeightSpec &spec, const WeightBuffers &parts)
       scaleBytes(panelShape.groups() * kPanelRows * sizeOf(spec.scale)),
       zeroBytes(panelShape.groups() * kPanelRows),
       codes(parts.get<const uint8_t>(Part::Codes)),
-      scales(parts.get<const uint8_t>(Part::Scales)),
+      scales(spec.code == CodeType::Dense
+                 ? nullptr
+                 : parts.get<const uint8_t>(Part::Scales)),
       zeros(spec.zeros == ZeroPoints::None
                 ? nullptr
                 : parts.get<const uint8_t>(Part::Zeros)) {}

@@ -16,7 +16,8 @@
 namespace wna16 {
 
 /// The shape of a weight's panels; none when its layout does not consist of
-/// panels or kernels do not read its codes, groups or scales.
+/// panels or kernels do not read its codes, groups or scales. Dense rows count
+/// as panels whose elements are their codes.
 std::optional<PanelShape> panelShapeOf(const WeightSpec &spec);
 
 /// Finds panels of a weight.
@@ -28,7 +29,8 @@ public:
   /// Panel `index` of all halves of an expert.
   Panel panel(int64_t expert, int64_t index) const {
     const int64_t at = expert * panels + index;
-    return {codes + at * panelShape.codeBytes(), scales + at * scaleBytes,
+    return {codes + at * panelShape.codeBytes(),
+            scales ? scales + at * scaleBytes : nullptr,
             zeros ? zeros + at * zeroBytes : nullptr};
   }
 

@@ -35,7 +35,7 @@ struct PanelShape {
   int64_t blocks = 0;         ///< input / block
   int64_t blockBytes = 0;     ///< from one block's codes to the next one's
   int64_t blocksPerGroup = 0; ///< blocks that share a scale
-  ScalarType scale = ScalarType::F32;
+  ScalarType scale = ScalarType::F32; ///< of a dense weight: its elements
   int zero = 0; ///< where the weight stores no zero points
 
   int64_t codeBytes() const { return blocks * blockBytes; }
@@ -43,11 +43,12 @@ struct PanelShape {
 };
 
 /// One panel: its codes, scales [groups, 32] and zero points u8 [groups, 32],
-/// or null.
+/// or null. Of a dense weight, some rows of elements.
 struct Panel {
   const uint8_t *codes;
   const uint8_t *scales;
   const uint8_t *zeros;
+  int64_t rows = kPanelRows; ///< fewer only where the weight is dense
 };
 
 /// One way to multiply.
@@ -71,6 +72,8 @@ struct PanelKernels {
   PanelProduct fixed;
   /// Activations as f32.
   PanelProduct exact;
+  /// Activations as f32, the weight being dense.
+  PanelProduct dense;
   /// Hidden values of 32 columns of one token, rounded to `type`; `up` and
   /// `upBias` are null without a gate.
   void (*activate)(const Activation &activation, const float *gate,
@@ -84,6 +87,9 @@ struct PanelKernels {
   void (*sum)(const float *rows, int64_t width, const int32_t *positions,
               int64_t slots, ScalarType type, int64_t count, void *out);
 };
+
+/// The kernels of the set that isa() names; none when it is portable.
+const PanelKernels *panelKernels();
 
 extern const PanelKernels avx2Panels;
 extern const PanelKernels avx512Panels;

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PanelPasses.h"
+#include "PanelDense.h"
 
 #include <cstddef>
 #include <immintrin.h>
@@ -25,6 +25,7 @@ namespace {
 
 struct Vector {
   static constexpr int64_t kLanes = 8;
+  static constexpr int kRegisters = 16;
   __m256 lanes;
 
   static Vector load(const void *at) {
@@ -82,6 +83,16 @@ struct Vector {
         _mm256_round_ps(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
   }
   /// For results that are normal numbers.
+  /// By the sign of x.
+  static Vector ifNegative(Vector x, Vector negative, Vector other) {
+    return {_mm256_blendv_ps(other.lanes, negative.lanes, x.lanes)};
+  }
+  float sum() const {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(lanes),
+                                   _mm256_extractf128_ps(lanes, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
   Vector timesPowerOfTwo(Vector power) const {
     const __m256i exponent =
         _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(power.lanes),

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PanelPasses.h"
+#include "PanelDense.h"
 
 #include <cstddef>
 #include <immintrin.h>
@@ -24,6 +24,7 @@ namespace {
 
 struct Vector {
   static constexpr int64_t kLanes = 16;
+  static constexpr int kRegisters = 32;
   __m512 lanes;
 
   static Vector load(const void *at) { return {_mm512_loadu_ps(at)}; }
@@ -74,6 +75,13 @@ struct Vector {
     return {_mm512_roundscale_ps(lanes, _MM_FROUND_TO_NEAREST_INT |
                                             _MM_FROUND_NO_EXC)};
   }
+  /// By the sign of x.
+  static Vector ifNegative(Vector x, Vector negative, Vector other) {
+    return {
+        _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(x.lanes)),
+                             other.lanes, negative.lanes)};
+  }
+  float sum() const { return _mm512_reduce_add_ps(lanes); }
   Vector timesPowerOfTwo(Vector power) const {
     return {_mm512_scalef_ps(lanes, power.lanes)};
   }
