@@ -46,6 +46,20 @@ TEST(NoDevice, BadPlansAreFoundFirst) {
   layer.plan.activation_type = 1;
   EXPECT_EQ(wna16_cuda_fused_experts_workspace(&layer.plan, 3), -1);
   EXPECT_EQ(wna16_status_get(), WNA16_UNSUPPORTED);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: int8 activations (activation_type 1) are not "
+               "supported on cuda yet; use 16-bit activations (0)");
+  layer.plan.activation_type = 0;
+  layer.plan.batched = layer.plan.top_k = 1;
+  EXPECT_EQ(wna16_cuda_fused_experts_workspace(&layer.plan, 1 << 30), -1);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected tokens (1073741824) of all experts (2) "
+               "to be at most 2147483647");
+  layer.plan.batched = 0;
+  layer.plan.top_k = 131073;
+  EXPECT_EQ(wna16_cuda_fused_experts_workspace(&layer.plan, 3), -1);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected top_k from 1 to 131072, got 131073");
   wna16_status_clear();
 }
 

@@ -41,16 +41,44 @@ TEST(Status, PlansThatAreRefused) {
     std::function<void(Layer &)> change;
   } cases[] = {
       {WNA16_UNSUPPORTED,
-       "fused_experts: int8 activations are not supported on the cpu yet; use "
-       "16-bit activations",
+       "fused_experts: int8 activations (activation_type 1) are not supported "
+       "on the cpu yet; use 16-bit activations (0)",
        [](Layer &layer) { layer.plan.activation_type = 1; }},
       {WNA16_UNSUPPORTED,
-       "fused_experts: fp8 activations are not supported on the cpu yet; use "
-       "16-bit activations",
+       "fused_experts: fp8 activations (activation_type 2) are not supported "
+       "on the cpu yet; use 16-bit activations (0)",
        [](Layer &layer) { layer.plan.activation_type = 2; }},
       {WNA16_INVALID_ARGUMENT,
-       "fused_experts: weight_on_input needs top_k 1, got 2",
+       "fused_experts: expected top_k 1 with weight_on_input, got 2",
        [](Layer &layer) { layer.plan.weight_on_input = 1; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected top_k 1 with batched tokens, got 2",
+       [](Layer &layer) { layer.plan.batched = 1; }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected weight_on_input 0 with batched tokens, got 1",
+       [](Layer &layer) {
+         layer.plan.batched = layer.plan.weight_on_input = 1;
+         layer.plan.top_k = 1;
+       }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected w13 with 2 halves for swigluoai and "
+       "swiglustep, got 1",
+       [](Layer &layer) {
+         Random random(1);
+         layer = packedLayer(random, 2, 32, 32, 3, 2, ScalarType::F32, {}, 1);
+         layer.plan.activation = WNA16_SWIGLUOAI;
+       }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected a finite limit for swiglustep, got inf",
+       [](Layer &layer) {
+         layer.plan.activation = WNA16_SWIGLUSTEP;
+         layer.plan.limit = INFINITY;
+       }},
+      {WNA16_INVALID_ARGUMENT,
+       "fused_experts: expected a finite alpha, got -inf",
+       [](Layer &layer) { layer.plan.alpha = -INFINITY; }},
+      {WNA16_INVALID_ARGUMENT, "fused_experts: expected a finite beta, got inf",
+       [](Layer &layer) { layer.plan.beta = INFINITY; }},
       {WNA16_INVALID_ARGUMENT,
        "fused_experts: expected activation from 0 to 5, got 6",
        [](Layer &layer) { layer.plan.activation = 6; }},
@@ -61,8 +89,9 @@ TEST(Status, PlansThatAreRefused) {
        "fused_experts: w13.layout 99 is not in the catalogue",
        [](Layer &layer) { layer.plan.w13.layout = 99; }},
       {WNA16_INVALID_ARGUMENT,
-       "fused_experts: expected a positive limit, or infinity for none",
-       [](Layer &layer) { layer.plan.limit = NAN; }},
+       "fused_experts: expected a positive limit, or infinity for none, got "
+       "-2.5",
+       [](Layer &layer) { layer.plan.limit = -2.5; }},
       {WNA16_INVALID_ARGUMENT,
        "fused_experts: expected topk_ids of shape [3, 2], got rank 2, [3, 1]",
        [](Layer &layer) { layer.ids = indexTensor({3, 1}, {0, 0, 0}); }},
@@ -77,6 +106,21 @@ TEST(Status, PlansThatAreRefused) {
     EXPECT_EQ(layer.run(y), entry.status);
     EXPECT_STREQ(wna16_status_message(), entry.message);
   }
+}
+
+TEST(Status, TokensThatAreTooMany) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 32, 32, 3, 1);
+  layer.plan.batched = 1;
+  EXPECT_EQ(wna16_cpu_fused_experts_workspace(&layer.plan, INT64_MAX), -1);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected tokens (9223372036854775807) of all "
+               "experts (2) to be at most 9223372036854775807");
+  EXPECT_EQ(wna16_cpu_fused_experts_workspace(&layer.plan, -1), -1);
+  EXPECT_STREQ(wna16_status_message(),
+               "fused_experts: expected tokens from 0 to 9223372036854775807, "
+               "got -1");
+  wna16_status_clear();
 }
 
 TEST(Status, TensorsAndWorkspaceThatAreRefused) {

@@ -9,37 +9,20 @@
 #ifndef WNA16_LIB_RUNTIME_CPU_EXPERTS_H
 #define WNA16_LIB_RUNTIME_CPU_EXPERTS_H
 
-#include "../Arguments.h"
+#include "../ExpertsPlan.h"
 #include "Activation.h"
-#include "Layout/Catalogue.h"
 
 namespace wna16 {
 
-/// A plan that passed the checks.
-struct ExpertsPlan {
-  wna16_experts_plan fields;
-  WeightSpec w13;
-  WeightSpec w2;
+inline Activation activationOf(const ExpertsPlan &plan) {
+  const wna16_experts_plan &fields = plan.fields;
+  return {static_cast<wna16_activation>(fields.activation),
+          static_cast<float>(fields.alpha), static_cast<float>(fields.beta),
+          static_cast<float>(fields.limit)};
+}
 
-  bool isGated() const { return w13.halves == 2; }
-  ScalarType element() const { return static_cast<ScalarType>(fields.element); }
-  Activation activation() const {
-    return {static_cast<wna16_activation>(fields.activation),
-            static_cast<float>(fields.alpha), static_cast<float>(fields.beta),
-            static_cast<float>(fields.limit)};
-  }
-};
-
-/// The tensors of one call. Batched rows count as tokens with one slot each:
-/// row t of expert e is token e * rowsPerExpert + t.
-struct ExpertsArguments {
-  int64_t tokens = 0;
-  int64_t rowsPerExpert = 0; ///< batched: T
-  int64_t mapSize = 0;
-  Tensor x, weights, ids, bias13, bias2, expertMap, y;
-  WeightBuffers w13, w2;
-  AddressMap order13, order2; ///< of the biases that are present
-
+/// The tensors of one call.
+struct ExpertsArguments : ExpertsTensors {
   /// The local expert of a slot; -1: nobody's here.
   int32_t expertOf(const ExpertsPlan &plan, int64_t token, int64_t slot) const;
   /// The routing weight of a slot; 1 without weights.

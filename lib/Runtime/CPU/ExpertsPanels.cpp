@@ -245,7 +245,7 @@ void PanelExperts::gateUpPanel(int64_t task, int64_t nextTask,
       product13.multiply(w13.shape(), second, next, rows, count, up,
                          kPanelRows);
     for (int64_t t = 0; t < count; ++t)
-      kernels.activate(plan.activation(), gate + t * kPanelRows, gateBias,
+      kernels.activate(activationOf(plan), gate + t * kPanelRows, gateBias,
                        gated ? up + t * kPanelRows : nullptr, upBias,
                        plan.element(),
                        buffers.hidden + ((begin + t) * width + column) * size);

@@ -219,7 +219,7 @@ void PortableExperts::firstBlock(int64_t expert, int64_t row, int64_t end,
                                  float *scratch) const {
   const int64_t input = plan.w13.input, width = plan.w13.output;
   const int64_t slotsPerInput = isSorted(plan.w13) ? 1 : topK;
-  const Activation activation = plan.activation();
+  const Activation activation = activationOf(plan);
   const bool gated = plan.isGated();
   float *gateRow = scratch, *upRow = gateRow + input;
   auto biasOf = [&](int64_t n) {

@@ -12,13 +12,12 @@
 #include "Runtime/wna16_cuda.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cmath>
 
 using namespace wna16;
 using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
+static constexpr ExpertsDevice kDevice = {2, "cuda", kSlotsPerRound, INT32_MAX};
 
 static const ExpertsKernel *const kernels[] = {&wideExperts, &streamExperts,
                                                &plainExperts};
@@ -29,211 +28,6 @@ static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
     if (kernel->takes(plan, capability, tokens))
       return *kernel;
   return plainExperts;
-}
-
-//===----------------------------------------------------------------------===//
-// The plan
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-struct PlanRange {
-  const char *field;
-  int64_t wna16_experts_plan::*member;
-  int64_t low;
-  int64_t high;
-};
-constexpr PlanRange kPlanFields[] = {
-    {"hidden", &wna16_experts_plan::hidden, 1, INT32_MAX},
-    {"element", &wna16_experts_plan::element, 0,
-     static_cast<int64_t>(ScalarType::F32)},
-    {"top_k", &wna16_experts_plan::top_k, 1, kSlotsPerRound},
-    {"activation", &wna16_experts_plan::activation, WNA16_SILU,
-     WNA16_SWIGLUSTEP},
-    {"activation_type", &wna16_experts_plan::activation_type, 0, 2},
-    {"batched", &wna16_experts_plan::batched, 0, 1},
-    {"weight_on_input", &wna16_experts_plan::weight_on_input, 0, 1},
-    {"batch_invariant", &wna16_experts_plan::batch_invariant, 0, 1},
-};
-
-/// One rule about a plan's numbers, with the message where it is broken.
-struct PlanRule {
-  bool broken;
-  const char *message;
-};
-
-} // namespace
-
-static bool checkExtents(const ExpertsPlan &plan) {
-  const WeightSpec &w13 = plan.w13, &w2 = plan.w2;
-  struct {
-    bool bad;
-    const char *left;
-    int64_t leftValue;
-    const char *relation;
-    const char *right;
-    int64_t rightValue;
-  } const rules[] = {
-      {w13.experts != w2.experts, "w13.experts", w13.experts, "equal",
-       "w2.experts", w2.experts},
-      {w13.output != w2.input, "w13.output", w13.output, "equal", "w2.input",
-       w2.input},
-      {w13.input < plan.fields.hidden, "w13.input", w13.input, "be at least",
-       "hidden", plan.fields.hidden},
-      {w2.output < plan.fields.hidden, "w2.output", w2.output, "be at least",
-       "hidden", plan.fields.hidden},
-      {w2.halves != 1, "w2.halves", w2.halves, "equal", "one half", 1},
-  };
-  for (const auto &rule : rules) {
-    if (!rule.bad)
-      continue;
-    setStatus(WNA16_INVALID_ARGUMENT,
-              "%s: expected %s (%" PRId64 ") to %s %s (%" PRId64 ")", kKernel,
-              rule.left, rule.leftValue, rule.relation, rule.right,
-              rule.rightValue);
-    return false;
-  }
-  return true;
-}
-
-static bool checkFields(const ExpertsPlan &plan) {
-  const wna16_experts_plan &fields = plan.fields;
-  if (fields.activation_type != 0) {
-    setStatus(WNA16_UNSUPPORTED,
-              "%s: %s activations are not supported on cuda yet; use 16-bit "
-              "activations",
-              kKernel, fields.activation_type == 1 ? "int8" : "fp8");
-    return false;
-  }
-  const PlanRule rules[] = {
-      {fields.activation >= WNA16_SWIGLUOAI && !plan.isGated(),
-       "swigluoai and swiglustep need w13 with 2 halves, got 1"},
-      {!(fields.limit > 0), "expected a positive limit, or infinity for none"},
-      {fields.activation == WNA16_SWIGLUSTEP && !std::isfinite(fields.limit),
-       "swiglustep needs a finite limit"},
-      {!std::isfinite(fields.alpha) || !std::isfinite(fields.beta),
-       "expected finite alpha and beta"},
-      {fields.batched && fields.top_k != 1,
-       "expected top_k of batched tokens to be 1"},
-      {fields.weight_on_input && fields.batched,
-       "weight_on_input does not go with batched tokens"},
-      {fields.weight_on_input && fields.top_k != 1,
-       "weight_on_input needs top_k 1"},
-  };
-  for (const PlanRule &rule : rules)
-    if (rule.broken) {
-      setStatus(WNA16_INVALID_ARGUMENT, "%s: %s", kKernel, rule.message);
-      return false;
-    }
-  return true;
-}
-
-/// Reads and checks a plan; false, with a status, when it is bad.
-static bool readPlan(const void *address, ExpertsPlan &plan) {
-  if (!startCall(kKernel, address))
-    return false;
-  plan.fields = *static_cast<const wna16_experts_plan *>(address);
-  for (const PlanRange &range : kPlanFields)
-    if (!checkRange(kKernel, range.field, plan.fields.*range.member, range.low,
-                    range.high))
-      return false;
-  return readWeight(kKernel, "w13", plan.fields.w13, plan.w13) &&
-         readWeight(kKernel, "w2", plan.fields.w2, plan.w2) &&
-         checkExtents(plan) && checkFields(plan);
-}
-
-//===----------------------------------------------------------------------===//
-// The tensors
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// The tensors of one call.
-struct ExpertsArguments {
-  int64_t tokens = 0;        ///< batched: of all experts
-  int64_t rowsPerExpert = 0; ///< batched
-  Tensor x, weights, ids, bias13, bias2, expertMap, y;
-  WeightBuffers w13, w2;
-  DeviceBias order13, order2;
-};
-
-} // namespace
-
-/// x and the routing; gives `shape` of x and y, `rank` extents.
-static void takeTokens(const ExpertsPlan &plan, ArgumentReader &reader,
-                       ExpertsArguments &arguments, int64_t (&shape)[3],
-                       int &rank) {
-  const wna16_experts_plan &fields = plan.fields;
-  const bool batched = fields.batched;
-  rank = batched ? 3 : 2;
-  shape[0] = batched ? plan.w13.experts : -1;
-  shape[1] = batched ? -1 : fields.hidden;
-  shape[2] = fields.hidden;
-  arguments.x = reader.take("x", typeSet(plan.element()), shape, rank);
-  if (!reader.good())
-    return;
-  std::copy_n(arguments.x.shape, rank, shape);
-  arguments.tokens = shape[0];
-  if (batched) {
-    arguments.rowsPerExpert = shape[1];
-    arguments.tokens *= shape[1];
-    reader.takeAbsent("topk_weights", "with batched tokens");
-    arguments.ids = reader.take("tokens of each expert", kI32, {shape[0]});
-    return;
-  }
-  arguments.weights =
-      reader.takeOptional("topk_weights", kF32, {shape[0], fields.top_k});
-  arguments.ids = reader.take("topk_ids", kI32, {shape[0], fields.top_k});
-}
-
-/// Where the rows of a bias lie, if it is there.
-static bool readBias(const ExpertsPlan &plan, const char *name,
-                     const Tensor &bias, WeightSpec spec, DeviceBias &out) {
-  if (!bias.present)
-    return true;
-  if (!checkRange(kKernel, "bias_layout", plan.fields.bias_layout, 0,
-                  static_cast<int64_t>(allLayouts().size()) - 1))
-    return false;
-  spec.layout = findLayout(plan.fields.bias_layout);
-  Result<AddressMap> found = biasAddresses(spec);
-  if (found && found->size() == spec.rows()) {
-    out = {bias.data, bias.type, describe(*found, spec.output)};
-    return true;
-  }
-  setStatus(WNA16_INVALID_ARGUMENT,
-            "%s: expected %s of whole tiles in bias_layout %s, got %" PRId64
-            " rows; pad to %" PRId64,
-            kKernel, name, spec.layout->name.data(), spec.rows(),
-            found ? found->size() : 0);
-  return false;
-}
-
-/// Reads and checks the tensors of a call; false, with a status, when they do
-/// not fit the plan.
-static bool readTensors(const ExpertsPlan &plan, const wna16_tensor *tensors,
-                        int64_t count, ExpertsArguments &arguments) {
-  constexpr int64_t kOthers = 7; // x, weights, ids, two biases, map, y
-  constexpr int64_t kDevice = 2;
-  ArgumentReader reader(kKernel, tensors, count,
-                        kOthers + 2 * WNA16_WEIGHT_TENSORS, kDevice);
-  int64_t shape[3];
-  int rank;
-  takeTokens(plan, reader, arguments, shape, rank);
-  arguments.w13 = reader.takeWeight("w13", plan.fields.w13);
-  arguments.w2 = reader.takeWeight("w2", plan.fields.w2);
-  const WeightSpec &w13 = plan.w13, &w2 = plan.w2;
-  arguments.bias13 = reader.takeOptional("bias13", kFloatTypes,
-                                         {w13.experts, w13.halves, w13.output});
-  arguments.bias2 =
-      reader.takeOptional("bias2", kFloatTypes, {w2.experts, w2.output});
-  if (plan.fields.batched)
-    reader.takeAbsent("expert_map", "with batched tokens");
-  else
-    arguments.expertMap = reader.takeOptional("expert_map", kI32, {-1});
-  arguments.y = reader.take("y", typeSet(plan.element()) | kF32, shape, rank);
-  return reader.good() &&
-         readBias(plan, "bias13", arguments.bias13, w13, arguments.order13) &&
-         readBias(plan, "bias2", arguments.bias2, w2, arguments.order2);
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,7 +65,7 @@ static Buffers layOut(const ExpertsPlan &plan, int64_t tokens, Carver &carver) {
   return buffers;
 }
 
-static bool runRound(const ExpertsPlan &plan, const ExpertsArguments &arguments,
+static bool runRound(const ExpertsPlan &plan, const ExpertsTensors &arguments,
                      const ExpertsKernel &kernel, ExpertsRound round,
                      int64_t first, int64_t tokens) {
   const wna16_experts_plan &fields = plan.fields;
@@ -293,8 +87,15 @@ static bool runRound(const ExpertsPlan &plan, const ExpertsArguments &arguments,
   return kernel.run(round);
 }
 
+static DeviceBias describeBias(const Tensor &bias, const AddressMap &order,
+                               const WeightSpec &weight) {
+  if (!bias.present)
+    return {};
+  return {bias.data, bias.type, describe(order, weight.output)};
+}
+
 static ExpertsRound describeCall(const ExpertsPlan &plan,
-                                 const ExpertsArguments &arguments,
+                                 const ExpertsTensors &arguments,
                                  const DeviceInfo &device, void *stream) {
   const wna16_experts_plan &fields = plan.fields;
   ExpertsRound round = {};
@@ -303,11 +104,10 @@ static ExpertsRound describeCall(const ExpertsPlan &plan,
   round.stream = static_cast<cudaStream_t>(stream);
   round.w13 = describe(plan.w13, arguments.w13);
   round.w2 = describe(plan.w2, arguments.w2);
-  round.bias13 = arguments.order13;
-  round.bias2 = arguments.order2;
+  round.bias13 = describeBias(arguments.bias13, arguments.order13, plan.w13);
+  round.bias2 = describeBias(arguments.bias2, arguments.order2, plan.w2);
   round.routing.map = static_cast<const int32_t *>(arguments.expertMap.data);
-  round.routing.mapSize =
-      arguments.expertMap.present ? arguments.expertMap.shape[0] : 0;
+  round.routing.mapSize = arguments.mapSize;
   round.routing.experts = plan.w13.experts;
   round.routing.topK = fields.top_k;
   round.routing.rowsPerExpert = arguments.rowsPerExpert;
@@ -316,15 +116,6 @@ static ExpertsRound describeCall(const ExpertsPlan &plan,
       static_cast<float>(fields.beta), static_cast<float>(fields.limit)};
   round.outType = arguments.y.type;
   return round;
-}
-
-/// Tokens as the kernels count them: batched rows of all experts.
-static bool countTokens(const ExpertsPlan &plan, int64_t tokens,
-                        int64_t &total) {
-  if (!checkRange(kKernel, "tokens", tokens, 0, INT32_MAX))
-    return false;
-  total = plan.fields.batched ? tokens * plan.w13.experts : tokens;
-  return checkRange(kKernel, "tokens of all experts", total, 0, INT32_MAX);
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,7 +127,8 @@ static int64_t expertsWorkspace(const void *plan, int64_t tokens) {
   wna16_status_clear();
   ExpertsPlan experts;
   int64_t total;
-  if (!readPlan(plan, experts) || !countTokens(experts, tokens, total))
+  if (!readExpertsPlan(kDevice, plan, experts) ||
+      !countTokens(kDevice, experts, tokens, total))
     return -1;
   Carver carver(nullptr);
   layOut(experts, total, carver);
@@ -346,7 +138,8 @@ static int64_t expertsWorkspace(const void *plan, int64_t tokens) {
 static const char *expertsKernel(const void *plan, int64_t tokens) {
   ExpertsPlan experts;
   int64_t total;
-  if (!readPlan(plan, experts) || !countTokens(experts, tokens, total))
+  if (!readExpertsPlan(kDevice, plan, experts) ||
+      !countTokens(kDevice, experts, tokens, total))
     return nullptr;
   const DeviceInfo *device = currentDevice(kKernel);
   return device ? chooseKernel(experts, device->capability,
@@ -357,7 +150,7 @@ static const char *expertsKernel(const void *plan, int64_t tokens) {
 
 /// Whether everything that is read in pieces of 16 bytes lies like that. Rows
 /// are as long as kernels ask for.
-static bool isAligned(const ExpertsArguments &arguments) {
+static bool isAligned(const ExpertsTensors &arguments) {
   uintptr_t bits = reinterpret_cast<uintptr_t>(arguments.x.data) |
                    reinterpret_cast<uintptr_t>(arguments.y.data);
   for (const WeightBuffers *weight : {&arguments.w13, &arguments.w2})
@@ -370,11 +163,10 @@ static wna16_status fusedExperts(const void *plan, const wna16_tensor *tensors,
                                  int64_t count, void *workspace,
                                  int64_t workspaceBytes, void *stream) {
   ExpertsPlan experts;
-  ExpertsArguments arguments;
+  ExpertsTensors arguments;
   int64_t total = 0;
-  if (!readPlan(plan, experts) ||
-      !readTensors(experts, tensors, count, arguments) ||
-      !checkRange(kKernel, "tokens", arguments.tokens, 0, INT32_MAX))
+  if (!readExpertsPlan(kDevice, plan, experts) ||
+      !readExpertsTensors(kDevice, experts, tensors, count, arguments))
     return wna16_status_get();
   const DeviceInfo *device = currentDevice(kKernel);
   if (!device)

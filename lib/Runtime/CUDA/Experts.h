@@ -9,21 +9,11 @@
 #ifndef WNA16_LIB_RUNTIME_CUDA_EXPERTS_H
 #define WNA16_LIB_RUNTIME_CUDA_EXPERTS_H
 
-#include "../Arguments.h"
+#include "../ExpertsPlan.h"
 #include "Device.h"
 #include "Parameters.h"
 
 namespace wna16::cuda {
-
-/// A plan that passed the checks.
-struct ExpertsPlan {
-  wna16_experts_plan fields;
-  WeightSpec w13;
-  WeightSpec w2;
-
-  bool isGated() const { return w13.halves == 2; }
-  ScalarType element() const { return static_cast<ScalarType>(fields.element); }
-};
 
 /// Slots that one round of launches takes: bounds the workspace.
 constexpr int64_t kSlotsPerRound = 131072;
