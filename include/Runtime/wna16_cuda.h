@@ -57,6 +57,45 @@ WNA16_CUDA_KERNEL(wna16_cuda_convert_bias)
 WNA16_CUDA_KERNEL(wna16_cuda_dequantize)
 WNA16_CUDA_KERNEL(wna16_cuda_quantize)
 
+/* What loops between the kernels of `forward` become where the host cannot run
+ * them; without workspace. All tensors of a call have one shape. */
+
+/* fill: tensors: out: y, f16, bf16, f32 or i32. */
+typedef struct {
+  int64_t abi_version;
+  double value; /* rounded to y's type */
+} wna16_fill_plan;
+WNA16_CUDA_KERNEL(wna16_cuda_fill)
+
+/* sum: y = a + b, added in f32 and rounded once. tensors: a; b or absent; out:
+ * y; each f16, bf16 or f32. */
+typedef struct {
+  int64_t abi_version;
+} wna16_sum_plan;
+WNA16_CUDA_KERNEL(wna16_cuda_sum)
+
+/* copy: tensors: source; out: target, of any one type. */
+typedef struct {
+  int64_t abi_version;
+} wna16_copy_plan;
+WNA16_CUDA_KERNEL(wna16_cuda_copy)
+
+/* Compute capability of the calling thread's current device, 90 for sm_90; -1,
+ * with a status, when there is none that can be used. */
+WNA16_EXPORT int32_t wna16_cuda_capability(void);
+
+/* Memory of the calling thread's current device, for programs that know CUDA
+ * through this library alone. Each call waits for what it does; like kernels,
+ * they do nothing while the thread's status is not WNA16_OK. */
+WNA16_EXPORT wna16_status wna16_cuda_allocate(int64_t bytes, void **memory);
+/* Nothing happens to a null pointer. Never fails. */
+WNA16_EXPORT void wna16_cuda_free(void *memory);
+/* Between memory of the host and of the device, either way. */
+WNA16_EXPORT wna16_status wna16_cuda_transfer(void *target, const void *source,
+                                              int64_t bytes);
+/* Waits for all work on a stream. */
+WNA16_EXPORT wna16_status wna16_cuda_synchronize(void *stream);
+
 #undef WNA16_CUDA_EXPERTS
 #undef WNA16_CUDA_FORWARD_KERNEL
 #undef WNA16_CUDA_KERNEL

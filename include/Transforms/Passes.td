@@ -176,6 +176,25 @@ def VerifyDisassembled : Pass<"wna16-verify-disassembled"> {
   let summary = "Check that no encoded tensor and no tensor operation is left";
 }
 
+def OffloadLoops : Pass<"wna16-offload-loops", "::mlir::ModuleOp"> {
+  let summary = "Make loops between kernels kernels, where buffers lie on a device";
+  let description = [{
+    On a target that is a device, these become calls of its runtime, so that the
+    host touches no buffer: a fill with a constant; a copy; a `linalg.generic`
+    that rounds one array of floats or adds two, in f32. Buffers have 1 to 3 axes
+    and the identity layout. What else there is stays, for
+    `wna16-verify-planned` to refuse. On a CPU nothing changes.
+
+    ```mlir
+    linalg.fill ins(%one : f32) outs(%weights : memref<?x1xf32>)
+    // becomes
+    %p = wna16.kernel_plan fill @wna16_cuda_fill {value = 1.0 : f64}
+    wna16.kernel_run %p outs(%weights : memref<?x1xf32>) roles ["y"]
+    ```
+  }];
+  let dependentDialects = ["::wna16::WNA16Dialect"];
+}
+
 def PlanWorkspace : Pass<"wna16-plan-workspace", "::mlir::ModuleOp"> {
   let summary = "Put temporary buffers and kernel scratch into one workspace";
   let description = [{

@@ -58,6 +58,7 @@ void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 
+  pm.addPass(createOffloadLoops());
   pm.addPass(createPlanWorkspace());
   pm.addPass(createVerifyPlanned());
   pm.addPass(createLowerToRuntime());

@@ -47,3 +47,24 @@ WNA16_REFUSE(wna16_cuda_convert)
 WNA16_REFUSE(wna16_cuda_convert_bias)
 WNA16_REFUSE(wna16_cuda_dequantize)
 WNA16_REFUSE(wna16_cuda_quantize)
+WNA16_REFUSE(wna16_cuda_fill)
+WNA16_REFUSE(wna16_cuda_sum)
+WNA16_REFUSE(wna16_cuda_copy)
+
+int32_t wna16_cuda_capability() {
+  refuse();
+  return -1;
+}
+
+wna16_status wna16_cuda_allocate(int64_t, void **memory) {
+  *memory = nullptr;
+  return refuse();
+}
+
+void wna16_cuda_free(void *) {}
+
+wna16_status wna16_cuda_transfer(void *, const void *, int64_t) {
+  return refuse();
+}
+
+wna16_status wna16_cuda_synchronize(void *) { return refuse(); }

@@ -29,7 +29,7 @@ struct PlanKind {
   /// parts of a weight, "w13.codes" and so on.
   std::vector<llvm::StringRef> roles;
   /// The role whose rows are the call's tokens, on which its workspace depends;
-  /// empty: a kernel that prepares weights, without workspace.
+  /// empty: a kernel without workspace.
   llvm::StringLiteral tokens = "";
 
   /// The axis of these rows: of one expert when batched.

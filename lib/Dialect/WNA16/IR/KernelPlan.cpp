@@ -8,7 +8,7 @@
 
 #include "Dialect/WNA16/IR/KernelPlan.h"
 #include "Dialect/WNA16/IR/WNA16.h"
-#include "Runtime/wna16.h"
+#include "Runtime/wna16_cuda.h"
 
 #include <cstring>
 #include <limits>
@@ -225,6 +225,17 @@ static void buildConvertBias(FieldReader &read,
   copyWords(plan, words);
 }
 
+static void buildFill(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(wna16_fill_plan{WNA16_ABI_VERSION, read.number("value", 0.0)},
+            words);
+}
+
+/// A plan that says nothing but its version.
+static void buildPlain(FieldReader &, SmallVectorImpl<int64_t> *words) {
+  static_assert(sizeof(wna16_sum_plan) == sizeof(wna16_copy_plan));
+  copyWords(wna16_sum_plan{WNA16_ABI_VERSION}, words);
+}
+
 //===----------------------------------------------------------------------===//
 // The table
 //===----------------------------------------------------------------------===//
@@ -265,6 +276,9 @@ static const KindRow kKinds[] = {
     {{"dequantize", {"source", "target", "scale_first"}, {"source*", "target"}},
      buildConvert},
     {{"quantize", {"source", "target"}, {"source", "target*"}}, buildConvert},
+    {{"fill", {"value"}, {"y"}}, buildFill},
+    {{"sum", {}, {"a", "b", "y"}}, buildPlain},
+    {{"copy", {}, {"source", "target"}}, buildPlain},
 };
 
 static const KindRow *findRow(StringRef name) {
