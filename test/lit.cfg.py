@@ -41,6 +41,9 @@ config.substitutions += [
 if shutil.which("mlir-opt-22", path=config.environment["PATH"]):
     config.available_features.add("stock-mlir-opt")
 
+if os.path.exists("/dev/nvidiactl"):
+    config.available_features.add("cuda-device")
+
 # Checkpoints and golden files that are too big for the repository.
 test_data = os.environ.get("WNA16_TEST_DATA", "")
 if os.path.isdir(test_data):

@@ -8,8 +8,10 @@
 //
 // A compiled module is a set of C functions and a description of their
 // arguments. This loads one, from a shared library or from a JIT, prepares its
-// weights from a checkpoint, expert by expert, or maps weights that were
-// prepared before, and calls it. No LLVM is needed.
+// weights from a checkpoint, expert by expert, or takes weights that were
+// prepared before, and calls it. The weights, workspace and tensors of one that
+// was compiled for a device lie in the memory of the thread's current device.
+// No LLVM is needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +19,9 @@
 #define WNA16_MODULE_MODULE_H
 
 #include "Checkpoint/Checkpoint.h"
+#include "Module/Memory.h"
 #include "Runtime/wna16.h"
 
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -83,29 +85,14 @@ struct LoadOptions {
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
-/// Storage of a tensor, aligned to 64 bytes.
-class AlignedBuffer {
-public:
-  static Result<AlignedBuffer> allocate(int64_t bytes);
-  uint8_t *data() const { return memory.get(); }
-  int64_t size() const { return bytes; }
-  void fill(uint8_t byte);
-
-private:
-  struct Free {
-    void operator()(uint8_t *pointer) const { std::free(pointer); }
-  };
-  std::unique_ptr<uint8_t, Free> memory;
-  int64_t bytes = 0;
-};
-
 /// A tensor that functions of a module take and that does not change.
 struct ModuleWeight {
   /// "model.layers.0.mlp.w13.codes": the same in each module that takes it.
   std::string name;
   ModuleArgument argument;
   int64_t bytes = 0;
-  uint8_t *data = nullptr; ///< not written once the module is loaded
+  /// Where the module's tensors lie; not written once the module is loaded.
+  uint8_t *data = nullptr;
 };
 
 /// Those of all functions that run on tokens.
@@ -129,7 +116,8 @@ public:
                              const LoadOptions &options = {});
 
   /// Takes the weights from a file that `prepareWeights` wrote: it is mapped,
-  /// and nothing is read or copied before it is used. Refuses a file that was
+  /// and nothing is read or copied before it is used; for a device it is copied
+  /// there. Refuses a file that was
   /// prepared for another target, checkpoint or share, or by another version.
   static Result<Module> loadPrepared(SymbolLookup lookup,
                                      const std::string &file,
@@ -137,6 +125,9 @@ public:
   static Result<Module> openPrepared(const std::string &library,
                                      const std::string &file,
                                      const LoadOptions &options = {});
+
+  /// Where the tensors of its calls lie.
+  Place place() const { return memory; }
 
   /// The functions that run on tokens: "forward", or "forward_0" and so on.
   const std::vector<ModuleFunction> &functions() const { return forwards; }
@@ -148,7 +139,8 @@ public:
                                 int64_t tokens) const;
 
   /// Calls a function with its inputs and outputs, in the order in which its
-  /// arguments list them. Grows the workspace when needed.
+  /// arguments list them. Grows the workspace when needed. On a device, puts
+  /// its work on `stream` (a cudaStream_t) and returns.
   Failure call(const ModuleFunction &function,
                const std::vector<wna16_tensor> &tensors,
                void *stream = nullptr);
@@ -159,8 +151,12 @@ private:
   Failure invoke(const std::string &symbol, std::vector<wna16_tensor> &tensors,
                  int64_t workspaceBytes, void *stream);
 
+  /// Takes memory for all weights.
+  Failure allocateWeights();
+
   SymbolLookup lookup;
   LoadOptions options;
+  Place memory = Place::Host;
   std::vector<ModuleFunction> forwards;
   ModuleWeights weights;
   std::vector<AlignedBuffer> buffers; ///< what holds the weights: these,
@@ -176,9 +172,9 @@ Failure prepareWeights(const SymbolLookup &lookup, const Checkpoint &checkpoint,
                        const std::string &file, const LoadOptions &options = {},
                        int64_t syncBytes = int64_t{128} << 20);
 
-/// A row-major tensor in host memory; `shape` must outlive it.
+/// A row-major tensor; `shape` must outlive it.
 wna16_tensor makeTensor(void *data, ScalarType type,
-                        std::vector<int64_t> &shape);
+                        std::vector<int64_t> &shape, Place place = Place::Host);
 
 } // namespace wna16
 

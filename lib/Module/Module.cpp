@@ -12,8 +12,6 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
-
 using namespace wna16;
 
 using Role = ModuleArgument::Role;
@@ -56,6 +54,23 @@ Result<Module> Module::openPrepared(const std::string &library,
   return loadPrepared(std::move(*lookup), file, options);
 }
 
+/// Where a module for a target ("#wna16.target<cuda, capability = 90>") keeps
+/// its tensors.
+static Result<Place> placeOf(const std::string &target) {
+  const std::string prefix = "#wna16.target<";
+  if (target.rfind(prefix, 0) != 0)
+    return Place::Host; // a module that does not say
+  size_t end = target.find_first_of(",>", prefix.size());
+  std::string kind = target.substr(prefix.size(), end - prefix.size());
+  if (kind == "cpu")
+    return Place::Host;
+  if (kind == "cuda")
+    return Place::CUDA;
+  return fail("module: this version loads modules for cpu and cuda, got one "
+              "for " +
+              kind);
+}
+
 Result<Module> Module::make(SymbolLookup lookup, const LoadOptions &options,
                             ModuleDescription &description) {
   Result<ModuleDescription> parsed = describe(lookup);
@@ -65,9 +80,13 @@ Result<Module> Module::make(SymbolLookup lookup, const LoadOptions &options,
   Result<ModuleWeights> weights = ModuleWeights::of(description);
   if (!weights)
     return weights.takeFailure();
+  Result<Place> place = placeOf(description.target);
+  if (!place)
+    return place.takeFailure();
   Module module;
   module.lookup = std::move(lookup);
   module.options = options;
+  module.memory = *place;
   module.weights = std::move(*weights);
   for (const ModuleFunction &function : description.functions)
     if (function.prepares.empty())
@@ -85,19 +104,29 @@ Result<Module> Module::load(SymbolLookup lookup, const Checkpoint &checkpoint,
       description, module->weights, module->lookup, checkpoint);
   if (!preparation)
     return preparation.takeFailure();
-  for (ModuleWeight &weight : module->weights.list) {
-    Result<AlignedBuffer> buffer = AlignedBuffer::allocate(weight.bytes);
+  if (Failure failure = module->allocateWeights())
+    return failure;
+  StepJournal none;
+  if (Failure failure =
+          preparation->run(module->weights, options, none, module->memory))
+    return failure;
+  return module;
+}
+
+Failure Module::allocateWeights() {
+  for (ModuleWeight &weight : weights.list) {
+    Result<AlignedBuffer> buffer =
+        AlignedBuffer::allocate(weight.bytes, memory);
     if (!buffer)
       return fail(weight.name + ": " + buffer.message());
     if (options.poison)
-      buffer->fill(kPoison);
+      if (Failure failure =
+              fillBytes(buffer->data(), kPoison, weight.bytes, memory))
+        return failure;
     weight.data = buffer->data();
-    module->buffers.push_back(std::move(*buffer));
+    buffers.push_back(std::move(*buffer));
   }
-  StepJournal none;
-  if (Failure failure = preparation->run(module->weights, options, none))
-    return failure;
-  return module;
+  return ok();
 }
 
 Result<Module> Module::loadPrepared(SymbolLookup lookup,
@@ -112,6 +141,19 @@ Result<Module> Module::loadPrepared(SymbolLookup lookup,
   if (!prepared)
     return prepared.takeFailure();
   module->prepared = std::move(*prepared);
+  if (module->memory == Place::Host)
+    return module;
+  std::vector<const uint8_t *> sources;
+  for (const ModuleWeight &weight : module->weights.list)
+    sources.push_back(weight.data);
+  if (Failure failure = module->allocateWeights())
+    return failure;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const ModuleWeight &weight = module->weights.list[i];
+    if (Failure failure =
+            copyBytes(weight.data, sources[i], weight.bytes, module->memory))
+      return fail(weight.name + ": " + failure.message);
+  }
   return module;
 }
 
@@ -138,13 +180,16 @@ Failure Module::invoke(const std::string &symbol,
   if (!entry)
     return fail("module: no symbol " + symbol);
   if (workspace.size() < workspaceBytes) {
-    Result<AlignedBuffer> grown = AlignedBuffer::allocate(workspaceBytes);
+    Result<AlignedBuffer> grown =
+        AlignedBuffer::allocate(workspaceBytes, memory);
     if (!grown)
       return fail("workspace: " + grown.message());
     workspace = std::move(*grown);
   }
   if (options.poison)
-    workspace.fill(kPoison);
+    if (Failure failure =
+            fillBytes(workspace.data(), kPoison, workspace.size(), memory))
+      return failure;
   if (entry(tensors.data(), static_cast<int64_t>(tensors.size()),
             workspace.data(), workspace.size(), stream) != WNA16_OK)
     return fail(symbol + ": " + wna16_status_message());
@@ -188,8 +233,8 @@ Failure Module::call(const ModuleFunction &function,
   for (const ModuleArgument &argument : function.arguments) {
     if (isWeight(argument)) {
       ModuleWeight &weight = weights.list[used->second[nextWeight++]];
-      tensors.push_back(
-          makeTensor(weight.data, argument.type, weight.argument.shape));
+      tensors.push_back(makeTensor(weight.data, argument.type,
+                                   weight.argument.shape, memory));
       continue;
     }
     if (next == given.size())
@@ -199,10 +244,11 @@ Failure Module::call(const ModuleFunction &function,
     if (Failure failure = checkTensor(argument, tensor, tokens))
       return failure;
     if (options.poison && argument.role == Role::Output)
-      if (auto bytes = bytesOf(argument.type, argument.shapeFor(tokens));
-          bytes && *bytes)
-        std::memset(static_cast<uint8_t *>(tensor.data) + tensor.byte_offset,
-                    kPoison, static_cast<size_t>(*bytes));
+      if (auto bytes = bytesOf(argument.type, argument.shapeFor(tokens)))
+        if (Failure failure = fillBytes(static_cast<uint8_t *>(tensor.data) +
+                                            tensor.byte_offset,
+                                        kPoison, *bytes, memory))
+          return failure;
     tensors.push_back(tensor);
   }
   if (next != given.size())

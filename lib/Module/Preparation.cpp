@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <tuple>
 
 using namespace wna16;
 
@@ -199,6 +200,7 @@ private:
       return failure;
     if (binding.staged)
       task.staged += alignUp(binding.bytes);
+    task.inputs += alignUp(binding.bytes);
     return ok();
   }
 
@@ -260,18 +262,28 @@ Result<Preparation> Preparation::plan(const ModuleDescription &description,
 class Preparation::Worker {
 public:
   Worker(const Preparation &preparation, const ModuleWeights &weights,
-         bool poison)
-      : preparation(preparation), weights(weights), poison(poison) {}
+         bool poison, Place place)
+      : preparation(preparation), weights(weights), poison(poison),
+        place(place) {}
 
   /// Room for the largest step.
   Failure allocate() {
-    int64_t bytes = 0;
-    for (const Task &task : preparation.tasks)
-      bytes = std::max(bytes, task.staged + task.workspace);
-    Result<AlignedBuffer> buffer = AlignedBuffer::allocate(bytes);
-    if (!buffer)
-      return fail("room for one expert: " + buffer.message());
-    scratch = std::move(*buffer);
+    int64_t host = 0, device = 0;
+    for (const Task &task : preparation.tasks) {
+      if (place == Place::Host) {
+        host = std::max(host, task.staged + task.workspace);
+        continue;
+      }
+      host = std::max(host, task.entry ? task.staged : task.written);
+      device = std::max(device, task.inputs + task.workspace);
+    }
+    for (auto [bytes, where, buffer] : {std::tuple(host, Place::Host, &scratch),
+                                        std::tuple(device, place, &copies)}) {
+      Result<AlignedBuffer> room = AlignedBuffer::allocate(bytes, where);
+      if (!room)
+        return fail("room for one expert: " + room.message());
+      *buffer = std::move(*room);
+    }
     return ok();
   }
 
@@ -291,7 +303,12 @@ private:
 
   Failure copy(const Task &task, int64_t expert) {
     const Binding &binding = task.bindings.front();
-    return read(task, binding, expert, target(binding, expert));
+    uint8_t *out = target(binding, expert);
+    if (place == Place::Host)
+      return read(task, binding, expert, out);
+    if (Failure failure = read(task, binding, expert, scratch.data()))
+      return failure;
+    return copyBytes(out, scratch.data(), binding.bytes, place);
   }
 
   /// Puts one step's tensor together in `out`.
@@ -338,29 +355,43 @@ private:
     return static_cast<const uint8_t *>(out);
   }
 
+  /// The address of a parameter where the function can read it.
+  Result<uint8_t *> input(const Task &task, const Binding &binding,
+                          int64_t expert, int64_t &staged, int64_t &copied) {
+    Result<const uint8_t *> found = source(task, binding, expert, staged);
+    if (!found)
+      return found.takeFailure();
+    if (place == Place::Host)
+      return const_cast<uint8_t *>(*found); // functions only read them
+    uint8_t *out = copies.data() + copied;
+    copied += alignUp(binding.bytes);
+    if (Failure failure = copyBytes(out, *found, binding.bytes, place))
+      return failure;
+    return out;
+  }
+
   Failure call(const Task &task, int64_t expert) {
+    AlignedBuffer &room = place == Place::Host ? scratch : copies;
     if (poison)
-      scratch.fill(kPoison);
+      if (Failure failure = fillBytes(room.data(), kPoison, room.size(), place))
+        return failure;
     std::vector<std::vector<int64_t>> shapes;
     shapes.reserve(task.bindings.size()); // tensors point into it
     std::vector<wna16_tensor> tensors;
-    int64_t used = 0;
+    int64_t staged = 0, copied = 0;
     for (const Binding &binding : task.bindings) {
-      uint8_t *data = nullptr;
-      if (binding.weight >= 0) {
-        data = target(binding, expert);
-      } else {
-        Result<const uint8_t *> found = source(task, binding, expert, used);
-        if (!found)
-          return found.takeFailure();
-        data = const_cast<uint8_t *>(*found); // functions only read them
-      }
+      Result<uint8_t *> data =
+          binding.weight >= 0 ? target(binding, expert)
+                              : input(task, binding, expert, staged, copied);
+      if (!data)
+        return data.takeFailure();
       shapes.push_back(binding.argument.shape);
-      tensors.push_back(makeTensor(data, binding.argument.type, shapes.back()));
+      tensors.push_back(
+          makeTensor(*data, binding.argument.type, shapes.back(), place));
     }
+    int64_t used = place == Place::Host ? staged : copied;
     if (task.entry(tensors.data(), static_cast<int64_t>(tensors.size()),
-                   scratch.data() + used, scratch.size() - used,
-                   nullptr) == WNA16_OK)
+                   room.data() + used, room.size() - used, nullptr) == WNA16_OK)
       return ok();
     std::string which =
         task.experts > 1 ? ", expert " + std::to_string(expert) : "";
@@ -370,7 +401,9 @@ private:
   const Preparation &preparation;
   const ModuleWeights &weights;
   bool poison;
-  AlignedBuffer scratch;
+  Place place;
+  AlignedBuffer scratch; ///< on the host
+  AlignedBuffer copies;  ///< on the device, with the workspace
 };
 
 const Preparation::Task &Preparation::taskOf(int64_t step) const {
@@ -381,8 +414,8 @@ const Preparation::Task &Preparation::taskOf(int64_t step) const {
 }
 
 Failure Preparation::run(const ModuleWeights &weights,
-                         const LoadOptions &options,
-                         StepJournal &journal) const {
+                         const LoadOptions &options, StepJournal &journal,
+                         Place place) const {
   int64_t total = 0, done = 0;
   std::vector<int64_t> todo;
   for (const Task &task : tasks)
@@ -401,7 +434,7 @@ Failure Preparation::run(const ModuleWeights &weights,
   // but one job they are all.
 #pragma omp parallel num_threads(static_cast<int>(jobs))
   {
-    Worker worker(*this, weights, options.poison);
+    Worker worker(*this, weights, options.poison, place);
     Failure failure = worker.allocate();
 #pragma omp for schedule(dynamic) nowait
     for (int64_t i = 0; i < steps; ++i) {
@@ -423,5 +456,5 @@ Failure Preparation::run(const ModuleWeights &weights,
     if (failure && !first)
       first = failure;
   }
-  return first;
+  return first ? first : waitFor(nullptr, place);
 }

@@ -10,7 +10,7 @@
 // that are loaded and for files. A step is one call of a function that prepares
 // weights, usually for one expert, or the copy of a parameter that needs no
 // preparation. Steps take their input from the mapped checkpoint where it lies
-// in one piece, and write into the weights.
+// in one piece, and write into the weights. On a device they take copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +41,10 @@ public:
 
   int64_t steps() const { return count; }
 
-  /// Takes all steps that are not done. The weights' `data` must be set.
+  /// Takes all steps that are not done, where the functions' tensors lie. The
+  /// weights' `data` must be set.
   Failure run(const ModuleWeights &weights, const LoadOptions &options,
-              StepJournal &journal) const;
+              StepJournal &journal, Place place = Place::Host) const;
 
 private:
   /// One argument of a task: a parameter, or a weight that is written.
@@ -61,6 +62,7 @@ private:
     int64_t firstStep = 0;
     int64_t experts = 1;
     int64_t staged = 0;    ///< bytes that hold what is staged
+    int64_t inputs = 0;    ///< bytes of all parameters
     int64_t workspace = 0; ///< bytes
     int64_t written = 0;   ///< bytes of one step
   };

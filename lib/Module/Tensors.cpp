@@ -8,18 +8,9 @@
 
 #include "Tensors.h"
 
-#include <algorithm>
-#include <cstring>
-
 using namespace wna16;
 
 using Role = ModuleArgument::Role;
-
-namespace {
-
-constexpr int64_t kAlignment = 64;
-
-} // namespace
 
 std::optional<int64_t> wna16::bytesOf(ScalarType type,
                                       const std::vector<int64_t> &shape) {
@@ -51,10 +42,10 @@ bool wna16::isWeight(const ModuleArgument &argument) {
 }
 
 wna16_tensor wna16::makeTensor(void *data, ScalarType type,
-                               std::vector<int64_t> &shape) {
+                               std::vector<int64_t> &shape, Place place) {
   wna16_tensor tensor = {};
   tensor.data = data;
-  tensor.device.device_type = 1;
+  tensor.device.device_type = static_cast<int32_t>(place);
   tensor.ndim = static_cast<int32_t>(shape.size());
   tensor.dtype = dtypeOf(type);
   tensor.shape = shape.data();
@@ -67,25 +58,6 @@ std::vector<int64_t> ModuleArgument::shapeFor(int64_t tokens) const {
     if (extent < 0)
       extent = tokens;
   return result;
-}
-
-Result<AlignedBuffer> AlignedBuffer::allocate(int64_t bytes) {
-  AlignedBuffer buffer;
-  int64_t whole;
-  if (bytes < 0 || __builtin_add_overflow(bytes, kAlignment - 1, &whole))
-    return fail("cannot allocate " + std::to_string(bytes) + " bytes");
-  whole = std::max(whole / kAlignment, int64_t{1}) * kAlignment;
-  buffer.memory.reset(static_cast<uint8_t *>(
-      std::aligned_alloc(kAlignment, static_cast<size_t>(whole))));
-  if (!buffer.memory)
-    return fail("cannot allocate " + std::to_string(bytes) + " bytes");
-  buffer.bytes = bytes;
-  return buffer;
-}
-
-void AlignedBuffer::fill(uint8_t byte) {
-  if (bytes)
-    std::memset(memory.get(), byte, static_cast<size_t>(bytes));
 }
 
 Result<ModuleDescription> wna16::describe(const SymbolLookup &lookup) {

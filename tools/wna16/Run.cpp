@@ -12,7 +12,9 @@
 #include "Progress.h"
 #include "Reference.h"
 
+#include "Backend/Backend.h"
 #include "Layout/Scalar.h"
+#include "Runtime/wna16_cuda.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -152,15 +154,48 @@ private:
           bytes *= extent;
         outputs.back().data.resize(bytes);
       }
-    std::vector<wna16_tensor> tensors{
-        makeTensor(input.data.data(), input.type, input.shape)};
+    if (Failure failure = callInPlace(function, input, outputs))
+      return failure;
+    return outputs;
+  }
+
+  /// Calls with copies of the tensors where the module's lie.
+  Failure callInPlace(const ModuleFunction &function, OutputTensor &input,
+                      std::vector<OutputTensor> &outputs) {
+    std::vector<OutputTensor *> all{&input};
     for (OutputTensor &output : outputs)
-      tensors.push_back(
-          makeTensor(output.data.data(), output.type, output.shape));
+      all.push_back(&output);
+    std::vector<AlignedBuffer> buffers;
+    std::vector<wna16_tensor> tensors;
+    for (OutputTensor *tensor : all) {
+      Result<AlignedBuffer> buffer =
+          AlignedBuffer::allocate(tensor->data.size(), module.place());
+      if (!buffer)
+        return buffer.takeFailure();
+      tensors.push_back(makeTensor(buffer->data(), tensor->type, tensor->shape,
+                                   module.place()));
+      buffers.push_back(std::move(*buffer));
+    }
+    if (Failure failure = copyBytes(buffers[0].data(), input.data.data(),
+                                    input.data.size(), module.place()))
+      return failure;
+    if (Failure failure = time(function, tensors))
+      return failure;
+    for (size_t i = 1; i < all.size(); ++i)
+      if (Failure failure = copyBytes(all[i]->data.data(), buffers[i].data(),
+                                      all[i]->data.size(), module.place()))
+        return failure;
+    return ok();
+  }
+
+  Failure time(const ModuleFunction &function,
+               const std::vector<wna16_tensor> &tensors) {
     auto start = std::chrono::steady_clock::now();
     int calls = 0;
     do {
       if (Failure failure = module.call(function, tensors))
+        return failure;
+      if (Failure failure = waitFor(nullptr, module.place()))
         return failure;
       ++calls;
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() -
@@ -168,7 +203,7 @@ private:
                     .count();
     } while (seconds < kMinimumSeconds);
     seconds /= calls;
-    return outputs;
+    return ok();
   }
 
   /// One run keeps the outputs' names; several are told apart as in a
@@ -273,6 +308,29 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
   return readTolerances(arguments, settings.tolerances);
 }
 
+/// The target that is asked for, or the one that a backend's kernels run on;
+/// fails where this machine cannot run it.
+Result<std::string> targetOf(const Arguments &arguments,
+                             const std::string &backend) {
+  const Backend *named = BackendRegistry::get().find(backend);
+  bool forCuda = named && named->kernel().starts_with("wna16_cuda_");
+  std::string target = arguments.get("--target", forCuda ? "cuda" : "cpu");
+  llvm::StringRef kind = llvm::StringRef(target).split(':').first;
+  if (kind == "cpu")
+    return target;
+  if (kind != "cuda")
+    return fail(
+        "--target " + target +
+        ": run knows cpu and cuda; compile writes a library for others");
+  wna16_status_clear();
+  int32_t capability = wna16_cuda_capability();
+  if (capability < 0)
+    return fail((forCuda ? "backend " + backend : "--target " + target) +
+                ": no device to run on: " + wna16_status_message() +
+                "; compile writes a library for a machine that has one");
+  return target == "cuda" ? "cuda:sm_" + std::to_string(capability) : target;
+}
+
 /// Imports, compiles and loads the layers.
 Result<Module> buildModule(const Arguments &arguments,
                            const Checkpoint &checkpoint,
@@ -288,11 +346,11 @@ Result<Module> buildModule(const Arguments &arguments,
   if (!module)
     return module.takeFailure();
   CompileOptions compiling;
-  compiling.target = arguments.get("--target", "cpu");
   compiling.backend = arguments.get("--backend", "auto");
-  if (!llvm::StringRef(compiling.target).starts_with("cpu"))
-    return fail("--target " + compiling.target +
-                ": run knows cpu alone; compile writes a library for others");
+  Result<std::string> target = targetOf(arguments, compiling.backend);
+  if (!target)
+    return target.takeFailure();
+  compiling.target = *target;
   progress.show("compiling");
   Result<std::unique_ptr<llvm::MemoryBuffer>> object =
       compileToObject(**module, compiling);
@@ -346,7 +404,8 @@ constexpr Option kOptions[] = {
     {"--all", "", "every MoE layer"},
     kRankOption,
     {"--backend", "B", "a backend's name (default: auto)"},
-    {"--target", "T", "cpu[:features] (default: cpu)"},
+    {"--target", "T",
+     "cpu[:features] or cuda[:sm_NN] (default: what the backend runs on)"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},
     {"--prepared", "FILE", "take the weights that wna16 prepare wrote"},

@@ -93,7 +93,7 @@ TEST(NoDevice, ElementwiseArgumentsAreChecked) {
   EXPECT_EQ(message(wna16_cuda_sum, {&f32, &other, &bf16}),
             "sum: expected b of shape [2, 3], got rank 2, [3, 2]");
   EXPECT_EQ(message(wna16_cuda_sum, {&f32, &absent, &ids}),
-            "sum: expected y of type f32 or f16 or bf16, got i32 (code 0, 32 "
+            "sum: expected y of type f16 or bf16 or f32, got i32 (code 0, 32 "
             "bits, 1 lanes)");
   EXPECT_EQ(message(wna16_cuda_copy, {&f32, &bf16}),
             "copy: expected target of type f32, got bf16 (code 4, 16 bits, 1 "

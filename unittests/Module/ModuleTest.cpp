@@ -196,9 +196,11 @@ TEST(ModuleOpenTest, SaysWhatCannotBeLoaded) {
 }
 
 /// A description of this build's version in place of a module's.
-Result<Module> loadDescribed(const std::string &functions) {
+Result<Module> loadDescribed(const std::string &functions,
+                             const std::string &target = "cpu") {
   std::string json = R"({"abi": )" + std::to_string(WNA16_ABI_VERSION) +
-                     R"(, "functions": )" + functions + "}";
+                     R"(, "target": "#wna16.target<)" + target +
+                     R"(>", "functions": )" + functions + "}";
   auto checkpoint = Checkpoint::open(kCheckpoint);
   EXPECT_TRUE(checkpoint) << checkpoint.message();
   return Module::load(
@@ -206,6 +208,13 @@ Result<Module> loadDescribed(const std::string &functions) {
         return symbol == "wna16_module_description" ? json.data() : nullptr;
       },
       *checkpoint);
+}
+
+TEST(ModuleOpenTest, RefusesDevicesThatItDoesNotKnow) {
+  auto module = loadDescribed("[]", "xpu");
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.message(), "module: this version loads modules for cpu and "
+                              "cuda, got one for xpu");
 }
 
 TEST(ModuleOpenTest, RefusesAnotherCheckpointsModule) {
