@@ -164,6 +164,36 @@ TEST(Tiled, OrderOfTokensDoesNotMatter) {
   }
 }
 
+TEST(Tiled, MorePiecesThanADeviceTakesAtOnce) {
+  // Groups of warps go on from one piece of work to the next; experts with more
+  // slots than a tile holds.
+  for (int64_t tokens : {50, 400}) {
+    Random random(17);
+    WeightOptions options;
+    options.scale = ScalarType::BF16;
+    Layer layer = packedLayer(random, 72, 128, 2048, tokens, 2,
+                              ScalarType::BF16, options);
+    layer.outputType = ScalarType::BF16;
+    bringInto(layer, "marlin", ScalarType::BF16);
+    expectRight(layer, std::to_string(tokens) + " tokens");
+  }
+}
+
+TEST(Tiled, LongInputsOfOneToken) {
+  // Blocks of a cluster share the inputs of a column.
+  for (int64_t tokens : {1, 3}) {
+    Random random(18);
+    WeightOptions options;
+    options.scale = ScalarType::BF16;
+    Layer layer =
+        packedLayer(random, 4, 6144, 128, tokens, 2, ScalarType::BF16, options);
+    layer.outputType = ScalarType::BF16;
+    bringInto(layer, "marlin", ScalarType::BF16);
+    layer.ids.as<int32_t>()[0] = -1;
+    expectRight(layer, std::to_string(tokens) + " tokens");
+  }
+}
+
 TEST(Plain, AnyLayout) {
   for (const char *layout :
        {"gptq", "awq", "compressed_tensors", "xpu", "interleaved"}) {

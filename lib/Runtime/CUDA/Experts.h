@@ -29,7 +29,7 @@ struct Buffers {
   void *rows;   ///< [slots, hidden], weighted
   static constexpr int64_t kCounters = 4096;
   /// The smallest tile that slots are cut into.
-  static constexpr int64_t kLeastTile = 16;
+  static constexpr int64_t kLeastTile = 8;
 };
 
 /// What the kernels of one round are given.

@@ -11,13 +11,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace wna16;
 using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
 /// Up to so many slots the second product sums them itself.
-static constexpr int64_t kMaxSummed = 40;
+static constexpr int64_t kMaxSummed = 16;
 
 static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
   const ScalarType element = plan.element();
@@ -80,9 +81,17 @@ namespace {
 
 struct StreamChoice {
   int tokenTiles;
-  bool bySlot;
   bool sorted;
+  bool perSlot;
   bool sums;
+};
+
+/// How a product is shared out: blocks of a cluster and warps of each block
+/// share a piece's inputs; a block has several such groups of warps.
+struct Shares {
+  int blocks;
+  int warps;
+  int groups;
 };
 
 } // namespace
@@ -93,39 +102,51 @@ static StreamChoice chooseStream(const ExpertsRound &round) {
   // Half of what a tile holds: few experts have twice the average.
   choice.tokenTiles =
       round.tokens <= 8 || routing.slots * 2 <= routing.experts * 9 ? 1 : 2;
-  choice.sorted = routing.slots > kMaxListed || routing.rowsPerExpert > 0;
-  choice.bySlot = !choice.sorted && routing.slots < routing.experts;
+  choice.sorted = routing.slots > kMaxListed || routing.rowsPerExpert > 0 ||
+                  routing.experts > kMaxListedExperts;
+  choice.perSlot = !choice.sorted &&
+                   (round.tokens == 1 || routing.slots * 16 <= routing.experts);
   choice.sums = !choice.sorted && routing.slots <= kMaxSummed &&
                 round.plan->fields.hidden <= 128 * Buffers::kCounters;
   return choice;
 }
 
-namespace {
+/// Experts that are asked for if all are as likely: what to share out for.
+static int64_t expectedExperts(const Routing &routing, int64_t tokens) {
+  const auto experts = static_cast<double>(routing.experts);
+  const double others =
+      std::max(0.0, 1 - static_cast<double>(routing.topK) / experts);
+  const double asked =
+      experts * (1 - std::pow(others, static_cast<double>(tokens)));
+  return std::max<int64_t>(1, std::llround(asked));
+}
 
-/// How the inputs are shared out: blocks of a cluster, warps of a block.
-struct Shares {
-  int blocks;
-  int warps;
-};
-
-} // namespace
-
-/// As many warps as the device holds, each with as much to do.
-static Shares chooseShares(int64_t columns, int inputTiles, int tokenTiles,
+/// The way of sharing that is expected to end first. Times are in units of a
+/// warp's work, from measurements: a piece's end costs 1.3, more in a cluster,
+/// of several rounds the last is half empty, and a warp alone takes so long
+/// over long inputs that the last end late.
+static Shares chooseShares(int64_t pieces, int64_t units, int tokenTiles,
                            int multiprocessors) {
-  const int64_t units = (inputTiles + 7) / 8;
-  const int64_t most = maxStreamWarps(tokenTiles);
-  const int64_t room = most * multiprocessors;
-  // Short blocks end more evenly, but each has its beginning and end.
-  const int64_t least = units >= 16 ? 4 : 2;
-  const int64_t wanted = std::clamp<int64_t>(
-      (room + columns - 1) / std::max<int64_t>(columns, 1), least, 8 * most);
-  const int64_t rounds = (units + wanted - 1) / wanted;
-  const int64_t warps = (units + rounds - 1) / rounds;
-  int blocks = 1;
-  while (blocks < 8 && (warps + blocks - 1) / blocks > 8)
-    blocks *= 2;
-  return {blocks, static_cast<int>((warps + blocks - 1) / blocks)};
+  const int most = maxStreamWarps(tokenTiles);
+  Shares best = {};
+  double bestTime = std::numeric_limits<double>::infinity();
+  for (int blocks = 1, end = 0; blocks <= 8; blocks *= 2, ++end)
+    for (int warps = blocks > 1 ? most : 1; warps <= most; ++warps) {
+      const int groups = most / warps;
+      const int64_t teams =
+          int64_t(multiprocessors) * kStreamBlocks / blocks * groups;
+      const double rounds = double(pieces) / double(teams);
+      const int64_t share = blocks * warps;
+      if (share == 1 && units > 8 * tokenTiles)
+        continue;
+      const double time = (rounds > 1 ? rounds + 0.5 : 1.0) *
+                          (double((units + share - 1) / share) + 1.3 + end);
+      if (time < bestTime) {
+        best = {blocks, warps, groups};
+        bestTime = time;
+      }
+    }
+  return best;
 }
 
 static bool product(const ExpertsRound &round, const StreamChoice &choice,
@@ -140,12 +161,15 @@ static bool product(const ExpertsRound &round, const StreamChoice &choice,
   const int32_t outTiles = static_cast<int32_t>(spec.output / 64);
   p.secondTile = gated ? outTiles : 1;
   p.tileStep = gated ? 1 : 2;
+  p.perSlot = choice.perSlot;
+  p.columns = (outTiles + p.tileStep - 1) / p.tileStep;
   p.bias = first ? round.bias13 : round.bias2;
   p.routing = routing;
   p.activation = round.activation;
   if (choice.sorted) {
     p.order = round.buffers.sorted.order;
-    p.begin = round.buffers.sorted.begin;
+    p.tiles = round.buffers.sorted.tiles;
+    p.numTiles = round.buffers.sorted.numTiles;
   }
   p.in = first ? round.x : round.buffers.hidden;
   p.out = first ? round.buffers.hidden : round.buffers.rows;
@@ -157,36 +181,43 @@ static bool product(const ExpertsRound &round, const StreamChoice &choice,
   p.plainSilu =
       round.activation.kind == WNA16_SILU && std::isinf(round.activation.limit);
   p.weightOnInput = static_cast<int32_t>(plan.fields.weight_on_input);
-  p.bySlot = choice.bySlot;
-  Launch how;
-  const int64_t second = choice.bySlot ? routing.slots : routing.experts;
-  how.grid =
-      dim3(static_cast<unsigned>((outTiles + p.tileStep - 1) / p.tileStep),
-           static_cast<unsigned>(second));
   if (choice.sums) {
     p.counters = round.buffers.counters;
     p.numCounters = static_cast<int32_t>((plan.w2.output / 64 + 1) / 2);
     p.y = first ? nullptr : round.y;
     p.yType = round.outType;
   }
-  const int64_t active = std::min(routing.slots, routing.experts);
+  const int tileSlots = 8 * choice.tokenTiles;
+  const int64_t likely = std::max(expectedExperts(routing, round.tokens),
+                                  routing.slots / tileSlots);
   const Shares shares =
-      chooseShares(how.grid.x * active, p.inputTiles, choice.tokenTiles,
-                   round.device->multiprocessors);
-  how.grid.z = how.cluster = static_cast<unsigned>(shares.blocks);
-  how.block = static_cast<unsigned>(32 * shares.warps);
-  how.stream = round.stream;
-  how.early = true;
+      chooseShares(likely * p.columns, (p.inputTiles + 7) / 8,
+                   choice.tokenTiles, round.device->multiprocessors);
+  p.groupWarps = shares.warps;
   StreamKernel kernel = plan.element() == ScalarType::BF16
                             ? choose<__nv_bfloat16>(spec, choice.tokenTiles)
                             : choose<__half>(spec, choice.tokenTiles);
-  how.shared = shares.warps * kernel.warpBytes;
+  const int warps = shares.warps * shares.groups;
+  const int64_t pieces =
+      maxTiles(routing.slots, routing.experts, tileSlots) * p.columns;
+  const int64_t room =
+      int64_t(round.device->multiprocessors) * kStreamBlocks / shares.blocks;
+  Launch how;
+  how.grid = dim3(static_cast<unsigned>(
+      std::min(room, (pieces + shares.groups - 1) / shares.groups)));
+  how.grid.z = how.cluster = static_cast<unsigned>(shares.blocks);
+  how.block = static_cast<unsigned>(32 * warps);
+  how.shared = warps * kernel.warpBytes;
+  if (!choice.sorted)
+    how.shared += static_cast<size_t>(routing.slots) * kernel.slotBytes;
+  how.stream = round.stream;
+  how.early = true;
   return launch(kKernel, kernel.function, how, p);
 }
 
 static bool run(const ExpertsRound &round) {
   const StreamChoice choice = chooseStream(round);
-  if (choice.sorted && !sortSlots(round, Buffers::kLeastTile))
+  if (choice.sorted && !sortSlots(round, 8 * choice.tokenTiles))
     return false;
   return product(round, choice, true) && product(round, choice, false) &&
          (choice.sums || sumSlots(round));

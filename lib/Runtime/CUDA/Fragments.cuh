@@ -249,18 +249,18 @@ __device__ inline void syncCluster() {
                    : "memory");
 }
 
-/// A float in the shared memory of another block of the cluster.
-__device__ inline float loadRemote(const float *mine, int rank) {
+/// Two floats in the shared memory of another block of the cluster.
+__device__ inline float2 loadRemote(const float *mine, int rank) {
   uint32_t address;
-  float value;
+  float2 values;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(address)
                : "r"(sharedAddress(mine)), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];"
-               : "=f"(value)
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+               : "=f"(values.x), "=f"(values.y)
                : "r"(address)
                : "memory");
-  return value;
+  return values;
 }
 
 } // namespace wna16::cuda

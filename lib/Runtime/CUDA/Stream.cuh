@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // For few tokens an expert: what counts is to read weights as fast as memory
-// gives them. Warps work by themselves, each on its share of the inputs and
-// with a ring of shared memory of its own, which the copy engine fills. A tile
-// of 16 x 64 codes is, 16 bytes a thread, the operand of four matrix
-// instructions as it lies. Codes are not brought to their values: products are
-// taken of 128 + q, which costs one instruction for two codes, the sum of
-// activations times -136 is added by one more matrix instruction for all
-// outputs, and scales multiply the sums of a group. At the end the warps add up
-// their sums in order.
+// gives them. Groups of warps stay and take one piece of work after another: a
+// column of outputs of an expert. Each warp of a group works on its share of
+// the inputs, with a ring of shared memory of its own that the copy engine
+// fills, from one piece to the next without a pause. A tile of 16 x 64 codes
+// is, 16 bytes a thread, the operand of four matrix instructions as it lies.
+// Codes are not brought to their values: products are taken of 128 + q, which
+// costs one instruction for two codes, the sum of activations times -136 is
+// added by one more matrix instruction for all outputs, and scales multiply the
+// sums of a group. At the end the warps add up their sums in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,9 @@
 
 namespace wna16::cuda {
 
-/// Slots of one call that every block can look through by itself.
+/// Slots of one call that every block sorts by itself, and experts of which.
 constexpr int kMaxListed = 512;
+constexpr int kMaxListedExperts = 2048;
 /// Inputs that a warp takes at a time.
 constexpr int kUnitInputs = 128;
 /// Bytes of a row of activations in shared memory: 16 more, so that rows lie in
@@ -37,14 +39,12 @@ constexpr int kRingRow = 2 * kUnitInputs + 16;
 /// Bytes of codes that a warp reads at a time, and how many such reads are
 /// under way.
 constexpr int kStageBytes = 4096;
-#ifndef STAGES
-#define STAGES 2
-#endif
-constexpr int kStages = STAGES;
-/// As many warps of a block as registers allow.
-constexpr int maxStreamWarps(int tokenTiles) {
-  return tokenTiles == 1 ? 16 : 12;
-}
+constexpr int kStages = 2;
+/// Blocks that a multiprocessor holds: the next product's are there, with their
+/// first weights, when one product ends.
+constexpr int kStreamBlocks = 2;
+/// As many warps of a block as registers then allow.
+constexpr int maxStreamWarps(int tokenTiles) { return tokenTiles == 1 ? 8 : 6; }
 
 struct StreamParameters {
   CUtensorMap codes;  ///< words of a tile, row tiles, input tiles
@@ -57,12 +57,16 @@ struct StreamParameters {
   uint32_t groupMagic; ///< of input tiles that share a scale: divisionMagic
   int32_t zeroShift;   ///< 1: the zero points' order has n3 lowest
   int32_t secondTile;  ///< from the first tile of a block to its second
-  int32_t tileStep;    ///< from a block's first tile to the next block's
+  int32_t tileStep;    ///< from a column's first tile to the next column's
+  int32_t columns;     ///< pieces of work for each tile of slots
+  int32_t groupWarps;  ///< warps that share a piece's inputs
   DeviceBias bias;
   Routing routing;
   DeviceActivation activation;
-  const int32_t *order; ///< slots sorted by expert, or null: blocks look
-  const int32_t *begin;
+  int32_t perSlot; ///< each slot is a tile: few experts are asked for twice
+  const int32_t *order; ///< slots sorted by expert, or null: blocks sort them
+  const Tile *tiles;
+  const int32_t *numTiles;
   const void *in;
   void *out;
   int64_t inWidth, outWidth;
@@ -71,17 +75,17 @@ struct StreamParameters {
   int32_t gated;
   int32_t plainSilu; ///< the common activation, without a limit
   int32_t weightOnInput;
-  int32_t bySlot; ///< the grid's second axis: slots; otherwise experts
   int32_t *counters;
   int32_t numCounters; ///< first: to be cleared
-  void *y;             ///< second: the last block of a column sums into y
+  void *y;             ///< second: a column's last group sums into y
   ScalarType yType;
 };
 
-/// A kernel and the shared memory that each of its warps needs.
+/// A kernel and the shared memory that each of its warps needs, and each slot
+/// where blocks sort them.
 struct StreamKernel {
   void (*function)(const StreamParameters);
-  size_t warpBytes;
+  size_t warpBytes, slotBytes;
 };
 
 /// Defined for each combination in a file of its own.

@@ -9,521 +9,182 @@
 #ifndef WNA16_LIB_RUNTIME_CUDA_STREAMKERNEL_CUH
 #define WNA16_LIB_RUNTIME_CUDA_STREAMKERNEL_CUH
 
-#include "Stream.cuh"
+#include "StreamWarp.cuh"
 
 namespace wna16::cuda {
 
-/// How a warp goes through its inputs: a unit of 128 inputs is, column by
-/// column of 64 outputs, one stage of 4-bit codes or two of 8-bit codes.
-template <int BITS>
-struct Stage {
-  static constexpr int kTiles = BITS == 4 ? 8 : 4;
-  static constexpr int kTileBytes = BITS * 16 * 64 / 8;
-  static constexpr int kParts = 8 / kTiles; ///< of a column
-  static constexpr int kPerUnit = 2 * kParts;
-};
+/// The warps that share a piece of work: a group of a block's, or, where the
+/// block is one of a cluster, all of each.
+struct Team {
+  int blocks;
+  int threads; ///< in this block
+  int group;   ///< of the block
+  int warp;    ///< of the group
+  int rank;    ///< of the warp, in all blocks
 
-/// A warp's piece of shared memory.
-template <int NT, int FOLDS>
-struct WarpRing {
-  alignas(128) uint4 codes[kStages][kStageBytes / 16];
-  uint16_t scales[kStages][FOLDS][64];
-  alignas(128) uint32_t zeros[kStages][FOLDS < 4 ? 4 : FOLDS][8];
-  uint4 inputs[2][NT * 8 * kRingRow / 16];
-  uint64_t stages[kStages];
-};
+  __device__ explicit Team(int groupWarps)
+      : blocks(static_cast<int>(gridDim.z)), threads(groupWarps * 32),
+        group(static_cast<int>(threadIdx.x) / threads),
+        warp((static_cast<int>(threadIdx.x) - group * threads) >> 5),
+        rank(static_cast<int>(blockIdx.z) * groupWarps + warp) {}
 
-/// Slots of one expert that a block works on.
-struct SlotList {
-  const int32_t *sorted; ///< or null
-  const uint16_t *found;
-  int count;
-
-  __device__ int slot(int index) const {
-    return sorted ? sorted[index] : found[index];
+  /// The group's threads of this block.
+  __device__ void sync() const {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(threads) : "memory");
   }
 };
-
-template <typename T, int BITS, bool SWAP, int FOLD, int NT>
-class StreamWarp {
-  using S = Stage<BITS>;
-  static constexpr int kFolds = S::kTiles / FOLD;
-
-public:
-  using Ring = WarpRing<NT, kFolds>;
-
-  __device__ StreamWarp(const StreamParameters &p, int expert, int tile,
-                        Ring &ring)
-      : p(p), ring(ring), lane(threadIdx.x & 31),
-        first(static_cast<int>(blockIdx.z * (blockDim.x >> 5) +
-                               (threadIdx.x >> 5))),
-        stride(static_cast<int>(gridDim.z * (blockDim.x >> 5))),
-        firstTile(expert * p.inputTiles), firstGroup(expert * p.groups) {
-    tiles[0] = tile;
-    // A block's second tile may lie beyond the last: then it repeats the first.
-    tiles[1] = tile + p.secondTile < p.rowTiles ? tile + p.secondTile : tile;
-    const int all = (p.inputTiles + 7) / 8;
-    units = first < all ? (all - first + stride - 1) / stride : 0;
-    for (int c = 0; c < 2; ++c)
-      for (int u = 0; u < 4; ++u)
-        for (int n = 0; n < NT; ++n)
-          for (int i = 0; i < 4; ++i)
-            total[c][u][n][i] = 0;
-  }
-
-  /// Barriers are used from their first phase on.
-  __device__ void init() {
-    if (lane < kStages)
-      initBarrier(sharedAddress(&ring.stages[lane]), 1);
-    fenceBarriers();
-    // What the block has left here is done.
-    fenceCopies();
-    __syncwarp();
-  }
-
-  /// Makes the barriers usable for something else.
-  __device__ void forget() {
-    __syncwarp();
-    if (lane < kStages)
-      forgetBarrier(sharedAddress(&ring.stages[lane]));
-  }
-
-  /// Starts to read codes.
-  __device__ void begin() {
-#pragma unroll
-    for (int i = 0; i < kStages; ++i)
-      fetchStage(i / S::kPerUnit, i / S::kParts % 2, i % S::kParts, i);
-  }
-
-  /// All units of the warp, for slots from `slot` of the list on.
-  __device__ void run(const SlotList &list, int slot) {
-    // Half a warp copies a row of activations. Rows without a slot stay as
-    // they are: they only reach sums that nobody stores.
-    present = list.count - slot - (lane >> 4);
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      rows[i] = static_cast<const char *>(p.in) + (lane & 15) * 16;
-      if (2 * i >= present)
-        continue;
-      const int index = list.slot(slot + (lane >> 4) + 2 * i);
-      const int row =
-          p.first ? index / static_cast<int>(p.routing.topK) : index;
-      rows[i] += row * p.inWidth * 2;
-    }
-    fetchInputs(0);
-    for (int unit = 0; unit < units; ++unit) {
-      fetchInputs(unit + 1);
-      waitForCopies<1>();
-      __syncwarp();
-      inputs = sharedAddress(ring.inputs[unit & 1]) + (lane & 7) * kRingRow +
-               (lane >> 3) * 16;
-      float sum[S::kParts][kFolds][NT][4];
-#pragma unroll
-      for (int part = 0; part < S::kParts; ++part)
-        runStage<0>(unit, part, sum[part]);
-#pragma unroll
-      for (int part = 0; part < S::kParts; ++part)
-        runStage<1>(unit, part, sum[part]);
-    }
-    waitForCopies<0>();
-  }
-
-  float total[2][4][NT][4];
-
-private:
-  static constexpr int kRows = NT * 4;
-
-  __device__ int inputTile(int unit, int part, int tile) const {
-    return (first + unit * stride) * 8 + part * S::kTiles + tile;
-  }
-
-  /// Reads a stage into place `to`. Inputs beyond the last are multiplied with
-  /// zeros, so codes may then be anyone's.
-  __device__ void fetchStage(int unit, int column, int part, int to) {
-    if (unit >= units || lane != 0)
-      return;
-    const uint32_t barrier = sharedAddress(&ring.stages[to]);
-    const int bytes = kStageBytes + kFolds * (p.hasZeros ? 160 : 128);
-    const int tile = inputTile(unit, part, 0);
-    const int group = firstGroup + groupOf(tile);
-    arriveAndExpect(barrier, bytes);
-    copyBox(sharedAddress(ring.codes[to]), p.codes, 0, tiles[column],
-            firstTile + tile, barrier);
-    copyBox(sharedAddress(ring.scales[to]), p.scales, 0, tiles[column], group,
-            barrier);
-    if (p.hasZeros)
-      copyBox(sharedAddress(ring.zeros[to]), p.zeros, 0, tiles[column], group,
-              barrier);
-  }
-
-  __device__ int groupOf(int tile) const {
-    return static_cast<int>(__umulhi(tile, p.groupMagic));
-  }
-
-  /// Reads a unit's activations; zeros beyond the last input.
-  __device__ void fetchInputs(int unit) {
-    if (unit < units) {
-      const int column = (first + unit * stride) * kUnitInputs;
-      uint4 *to =
-          ring.inputs[unit & 1] + (lane >> 4) * (kRingRow / 16) + (lane & 15);
-      if (column + (lane & 15) * 8 < p.inWidth) {
-        const uint32_t address = sharedAddress(to);
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-          if (2 * i < present)
-            copyAsync(address + 2 * i * kRingRow, rows[i] + column * 2);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-          to[2 * i * (kRingRow / 16)] = {0, 0, 0, 0};
-      }
-    }
-    commitCopies();
-  }
-
-  /// The operands of two neighbouring input tiles.
-  __device__ void loadInputs(int tile, uint32_t (&b)[2][NT][2]) const {
-#pragma unroll
-    for (int n = 0; n < NT; ++n) {
-      uint32_t r[4];
-      loadMatrices(inputs + n * 8 * kRingRow + tile * 32, r);
-      b[0][n][0] = r[0];
-      b[0][n][1] = r[1];
-      b[1][n][0] = r[2];
-      b[1][n][1] = r[3];
-    }
-  }
-
-  /// Multiplies one stage, then reads another into its place.
-  template <int COLUMN>
-  __device__ void runStage(int unit, int part, float (&sum)[kFolds][NT][4]) {
-    waitFor(sharedAddress(&ring.stages[place]), phase);
-#pragma unroll
-    for (int f = 0; f < kFolds; ++f) {
-      float partial[4][NT][4];
-      multiply<COLUMN>(part, f, sum[f], partial);
-      fold<COLUMN>(groupOf(inputTile(unit, part, f * FOLD)) -
-                       groupOf(inputTile(unit, part, 0)),
-                   sum[f], partial);
-    }
-    __syncwarp();
-    // Stage by stage: the other column, or the next unit's.
-    constexpr int kAhead = kStages / S::kParts;
-    static_assert(kStages % S::kParts == 0 && kAhead >= 1 && kAhead <= 2);
-    if (kAhead == 2 || COLUMN == 1)
-      fetchStage(unit + 1, kAhead == 2 ? COLUMN : 0, part, place);
-    else
-      fetchStage(unit, 1, part, place);
-    if (++place == kStages) {
-      place = 0;
-      phase ^= 1;
-    }
-  }
-
-  /// Sums of products of one group. The first column's pass also sums the
-  /// activations themselves, times -136, for both.
-  template <int COLUMN>
-  __device__ void multiply(int part, int f, float (&sum)[NT][4],
-                           float (&partial)[4][NT][4]) const {
-    constexpr bool kOffset = BITS == 4;
-    const uint32_t minus[4] = {
-        Element<T>::kMinusOffset, Element<T>::kMinusOffset,
-        Element<T>::kMinusOffset, Element<T>::kMinusOffset};
-    const float nothing[4] = {};
-    uint32_t b[2][NT][2];
-#pragma unroll
-    for (int j = 0; j < FOLD; ++j) {
-      const int tile = f * FOLD + j;
-      if (j % 2 == 0)
-        loadInputs(part * S::kTiles + tile, b);
-      const uint4 *from =
-          &ring.codes[place][tile * S::kTileBytes / 16 + lane * (BITS / 4)];
-      uint4 words[BITS / 4];
-#pragma unroll
-      for (int i = 0; i < BITS / 4; ++i)
-        words[i] = from[i];
-      const auto *flat = reinterpret_cast<const uint32_t *>(words);
-      if (kOffset && COLUMN == 0)
-#pragma unroll
-        for (int n = 0; n < NT; ++n)
-          if (j == 0)
-            Element<T>::mma(sum[n], minus, b[j % 2][n], nothing);
-          else
-            Element<T>::mma(sum[n], minus, b[j % 2][n], sum[n]);
-#pragma unroll
-      for (int u = 0; u < 4; ++u) {
-        uint32_t a[4];
-        if constexpr (BITS == 4)
-          decode4<T, SWAP>(flat[u], a);
-        else
-          decode8<T, SWAP>(flat[2 * u], flat[2 * u + 1], a);
-#pragma unroll
-        for (int n = 0; n < NT; ++n)
-          if (j > 0)
-            Element<T>::mma(partial[u][n], a, b[j % 2][n], partial[u][n]);
-          else if (kOffset && COLUMN == 1)
-            Element<T>::mma(partial[u][n], a, b[j % 2][n], sum[n]);
-          else
-            Element<T>::mma(partial[u][n], a, b[j % 2][n], nothing);
-      }
-    }
-  }
-
-  /// The thread's eight scales of a group: outputs lane / 4 + 8 i, i = n3 + 2u.
-  __device__ uint4 loadScales(int group) const {
-    const uint16_t *from = ring.scales[place][group];
-    const int g = lane >> 2;
-    if (p.groups > 1)
-      return *reinterpret_cast<const uint4 *>(from + 8 * g);
-    // One group has an order of its own.
-    from += (g & 1) + 8 * (g >> 1);
-    auto pair = [&](int u) {
-      const int at = 32 * (u >> 1) + 4 * (u & 1);
-      return uint32_t(from[at]) | uint32_t(from[at + 2]) << 16;
-    };
-    return {pair(0), pair(1), pair(2), pair(3)};
-  }
-
-  /// Puts z in place of 8: sums are -offset times those of activations.
-  __device__ void addZeros(int group, const float (&sum)[NT][4],
-                           float (&partial)[4][NT][4]) const {
-    const uint32_t zero = ring.zeros[place][group][lane >> 2];
-#pragma unroll
-    for (int u = 0; u < 4; ++u)
-#pragma unroll
-      for (int n3 = 0; n3 < 2; ++n3) {
-        const int at = p.zeroShift ? n3 + 2 * u : u + 4 * n3;
-        const float less =
-            static_cast<float>(static_cast<int>(zero >> (4 * at) & 15) - 8) *
-            (1.0f / Element<T>::kOffset);
-#pragma unroll
-        for (int n = 0; n < NT; ++n)
-#pragma unroll
-          for (int i = 2 * n3; i < 2 * n3 + 2; ++i)
-            partial[u][n][i] += less * sum[n][i];
-      }
-  }
-
-  /// Adds the sums of a group, times its scales.
-  template <int COLUMN>
-  __device__ void fold(int group, const float (&sum)[NT][4],
-                       float (&partial)[4][NT][4]) {
-    if (kFolds == 1)
-      group = 0;
-    if (BITS == 4 && p.hasZeros)
-      addZeros(group, sum, partial);
-    const uint4 scale = loadScales(group);
-    const uint32_t pairs[4] = {scale.x, scale.y, scale.z, scale.w};
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const float s[2] = {Element<T>::low(pairs[u]),
-                          Element<T>::high(pairs[u])};
-#pragma unroll
-      for (int n = 0; n < NT; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float value = partial[u][n][i];
-          if (BITS == 4 && COLUMN == 0)
-            value += sum[n][i];
-          total[COLUMN][u][n][i] += s[i >> 1] * value;
-        }
-    }
-  }
-
-  const StreamParameters &p;
-  Ring &ring;
-  const int lane;
-  const int first, stride; ///< units of this warp
-  int units;
-  const int firstTile, firstGroup; ///< of the expert
-  int tiles[2];
-  const char *rows[kRows]; ///< of activations that the lane copies
-  int present = 0;         ///< twice as many of them
-  uint32_t inputs = 0;     ///< where the lane reads the unit's activations
-  int place = 0, phase = 0;
-};
-
-/// The expert of a block and its slots, none where there is nothing to do. By
-/// slot: the block of the first slot with an expert works for all of them.
-__device__ inline SlotList findSlots(const StreamParameters &p, int &expert,
-                                     uint16_t *found) {
-  if (p.order) {
-    expert = static_cast<int>(blockIdx.y);
-    const int begin = p.begin[expert];
-    return {p.order + begin, nullptr, p.begin[expert + 1] - begin};
-  }
-  __shared__ int count, earlier;
-  const auto slots = static_cast<int>(p.routing.slots);
-  int slot = threadIdx.x;
-  int asked = slot < slots ? expertOf(p.routing, slot) : -1;
-  expert =
-      p.bySlot ? expertOf(p.routing, blockIdx.y) : static_cast<int>(blockIdx.y);
-  if (threadIdx.x == 0)
-    count = earlier = 0;
-  __syncthreads();
-  while (slot < slots && expert >= 0) {
-    if (asked == expert) {
-      found[atomicAdd(&count, 1)] = static_cast<uint16_t>(slot);
-      if (p.bySlot && slot < static_cast<int>(blockIdx.y))
-        earlier = 1;
-    }
-    slot += blockDim.x;
-    if (slot < slots)
-      asked = expertOf(p.routing, slot);
-  }
-  __syncthreads();
-  return {nullptr, found, earlier ? 0 : count};
-}
 
 /// A slot's row of the output.
 struct OutRow {
-  int slot; ///< -1: none
   float weight;
   int64_t offset;
 };
 
 __device__ inline OutRow findRow(const StreamParameters &p,
-                                 const SlotList &list, int index) {
-  if (index >= list.count)
-    return {-1, 0, 0};
-  const int slot = list.slot(index);
+                                 const SlotLists &slots, int index) {
+  const int slot = slots.slot(index);
   const bool weighted = (p.first != 0) == (p.weightOnInput != 0);
-  return {slot, weighted ? weightOf(p.routing, slot) : 1.0f, slot * p.outWidth};
+  return {weighted ? slots.weight(slot) : 1.0f, slot * p.outWidth};
 }
 
-/// Stores sums of two outputs of a slot: gate and up, or neighbours.
-__device__ inline void storePair(const StreamParameters &p, int expert,
-                                 const OutRow &row, int64_t n, float a,
-                                 int64_t n2, float b) {
+__device__ inline void storeTwo(ScalarType type, void *data, int64_t index,
+                                float2 values) {
+  switch (type) {
+  case ScalarType::F16:
+    reinterpret_cast<__half2 *>(data)[index / 2] = __float22half2_rn(values);
+    break;
+  case ScalarType::BF16:
+    reinterpret_cast<__nv_bfloat162 *>(data)[index / 2] =
+        __float22bfloat162_rn(values);
+    break;
+  default:
+    reinterpret_cast<float2 *>(data)[index / 2] = values;
+  }
+}
+
+__device__ inline float2 addBias(const StreamParameters &p, int expert,
+                                 int64_t n, float2 values) {
+  if (!p.bias.data || n >= p.rowTiles * 64)
+    return values;
+  return {values.x + biasOf(p.bias, expert, n),
+          values.y + biasOf(p.bias, expert, n + 1)};
+}
+
+__device__ inline float2 scaled(float2 values, float factor) {
+  return {values.x * factor, values.y * factor};
+}
+
+/// Gate and up meet.
+__device__ inline float activatePair(const StreamParameters &p, float gate,
+                                     float up) {
+  return p.plainSilu ? __fdividef(gate, 1.0f + __expf(-gate)) * up
+                     : activate(p.activation, gate, up);
+}
+
+/// Stores two neighbouring outputs of each column of a slot: gate and up, or
+/// neighbours. Rows have an even number of outputs.
+__device__ inline void storeOutputs(const StreamParameters &p, int expert,
+                                    const OutRow &row, int64_t n, float2 a,
+                                    int64_t n2, float2 b) {
   if (p.first) {
     // The routing weight of x comes out of the product.
-    a *= row.weight;
-    b *= row.weight;
+    a = scaled(a, row.weight);
+    b = scaled(b, row.weight);
   }
-  if (p.bias.data) {
-    a += biasOf(p.bias, expert, n);
-    b += n2 < p.rowTiles * 64 ? biasOf(p.bias, expert, n2) : 0.0f;
-  }
+  a = addBias(p, expert, n, a);
+  b = addBias(p, expert, n2, b);
   if (p.first && p.gated) {
-    a = p.plainSilu ? swish(a, 1.0f) * b : activate(p.activation, a, b);
+    a = {activatePair(p, a.x, b.x), activatePair(p, a.y, b.y)};
   } else if (p.first) {
-    a = activate(p.activation, a);
-    b = activate(p.activation, b);
+    a = {activate(p.activation, a.x), activate(p.activation, a.y)};
+    b = {activate(p.activation, b.x), activate(p.activation, b.y)};
   } else {
-    a *= row.weight;
-    b *= row.weight;
+    a = scaled(a, row.weight);
+    b = scaled(b, row.weight);
   }
   if (n < p.outWidth)
-    storeElement(p.outType, p.out, row.offset + n, a);
+    storeTwo(p.outType, p.out, row.offset + n, a);
   if (!p.gated && n2 < p.outWidth)
-    storeElement(p.outType, p.out, row.offset + n2, b);
+    storeTwo(p.outType, p.out, row.offset + n2, b);
 }
 
 /// Sums of all warps, in order; `STRIDE` floats from one to the next.
 template <int STRIDE>
-__device__ inline float addWarps(const float *from, int warps) {
-  float sum = 0;
+__device__ inline float2 addWarps(const float *from, int warps) {
+  float2 sum = {0, 0};
   for (int first = 0; first < warps; first += 4) {
-    float values[4];
+    float2 values[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      values[i] = {0, 0};
+      if (first + i < warps)
+        values[i] = *reinterpret_cast<const float2 *>(from + i * STRIDE);
+    }
+    from += 4 * STRIDE;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      values[i] = first + i < warps ? from[(first + i) * STRIDE] : 0.0f;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      sum += values[i];
+      sum = {sum.x + values[i].x, sum.y + values[i].y};
   }
   return sum;
 }
 
 /// Sums of all blocks of the cluster, in order.
-__device__ inline float addBlocks(const float *from, int blocks) {
-  float values[8];
+__device__ inline float2 addBlocks(const float *from, int blocks) {
+  float2 values[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    values[i] = {0, 0};
+    if (i < blocks)
+      values[i] = loadRemote(from, i);
+  }
+  float2 sum = {0, 0};
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    values[i] = i < blocks ? loadRemote(from, i) : 0.0f;
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    sum += values[i];
+    sum = {sum.x + values[i].x, sum.y + values[i].y};
   return sum;
 }
 
-/// Adds the warps' sums, in order, and stores the outputs of up to 8 * NT
-/// slots.
-template <int NT>
-__device__ inline void storeTotals(const StreamParameters &p, int expert,
-                                   int tile, const float (&total)[2][4][NT][4],
-                                   const SlotList &list, int firstSlot,
-                                   float *sums) {
-  constexpr int kValues = 16 * NT; // of one column
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int warps = static_cast<int>(blockDim.x) >> 5;
-  const auto blocks = static_cast<int>(gridDim.z);
-  __syncthreads();
-#pragma unroll
-  for (int c = 0; c < 2; ++c)
-#pragma unroll
-    for (int u = 0; u < 4; ++u)
-#pragma unroll
-      for (int n = 0; n < NT; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          sums[((warp * 2 + c) * kValues + (n * 2 + (i & 1)) * 8 + u * 2 +
-                (i >> 1)) *
-                   32 +
-               lane] = total[c][u][n][i];
-  __syncthreads();
+/// Adds the warps' sums, in order, and stores the outputs of a piece of work: a
+/// warp takes a slot.
+template <typename Ring>
+__device__ inline void finish(const StreamParameters &p, const SlotLists &slots,
+                              const Tile &tile, int column, Ring *rings,
+                              const Team &team) {
+  constexpr int kWarp = sizeof(Ring) / sizeof(float);
+  const int blocks = team.blocks, n = (threadIdx.x & 31) * 2;
+  auto &sums = rings[0].sums;
+  team.sync();
   if (blocks > 1) {
     // Each block adds up its own, then some of the cluster's.
-    for (int item = threadIdx.x; item < 2 * kValues * 32; item += blockDim.x)
-      sums[item] = addWarps<2 * kValues * 32>(sums + item, warps);
+    for (int row = team.warp; row < 2 * tile.count; row += p.groupWarps) {
+      float *at = &sums[row & 1][row >> 1][n];
+      *reinterpret_cast<float2 *>(at) = addWarps<kWarp>(at, p.groupWarps);
+    }
     syncCluster();
   }
-#pragma unroll 1
-  for (int token = 0; token < 2 * NT; ++token) {
-    const int column = firstSlot + token / 2 * 8 + (token & 1);
-    if (column >= list.count)
-      continue;
-    const OutRow row = findRow(p, list, column + 2 * (lane & 3));
-    // Of the eight blocks of eight outputs of this token.
-#pragma unroll 1
-    for (int q = static_cast<int>(blockIdx.z) * warps + warp; q < 8;
-         q += warps * blocks) {
-      const float *from = sums + (token * 8 + q) * 32 + lane;
-      float a, b;
-      if (blocks > 1) {
-        a = addBlocks(from, blocks);
-        b = addBlocks(from + kValues * 32, blocks);
-      } else {
-        a = addWarps<2 * kValues * 32>(from, warps);
-        b = addWarps<2 * kValues * 32>(from + kValues * 32, warps);
-      }
-      const int64_t n = tile * 64 + q * 8 + (lane >> 2);
-      if (row.slot >= 0)
-        storePair(p, expert, row, n, a, n + p.secondTile * 64, b);
-    }
+  for (int index = team.rank; index < tile.count;
+       index += blocks * p.groupWarps) {
+    const OutRow row = findRow(p, slots, tile.begin + index);
+    const float *gate = &sums[0][index][n], *up = &sums[1][index][n];
+    const float2 a = blocks > 1 ? addBlocks(gate, blocks)
+                                : addWarps<kWarp>(gate, p.groupWarps);
+    const float2 b =
+        blocks > 1 ? addBlocks(up, blocks) : addWarps<kWarp>(up, p.groupWarps);
+    const int64_t out = int64_t(column) * p.tileStep * 64 + n;
+    storeOutputs(p, tile.expert, row, out, a, out + p.secondTile * 64, b);
   }
-  blocks > 1 ? syncCluster() : __syncthreads();
+  blocks > 1 ? syncCluster() : team.sync();
 }
 
-/// The last of a column's blocks sums the rows of all slots.
-__device__ inline void sumColumn(const StreamParameters &p) {
-  __shared__ int last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0)
-    last = atomicAdd(&p.counters[blockIdx.x], 1) ==
-           static_cast<int>(gridDim.y * gridDim.z) - 1;
-  __syncthreads();
-  if (!last)
-    return;
-  __threadfence();
-  const int64_t column = int64_t(blockIdx.x) * 128;
+/// Sums the rows of all slots, for the outputs of a column.
+__device__ inline void sumColumn(const StreamParameters &p,
+                                 const SlotLists &slots, int column, int thread,
+                                 int threads) {
   const auto topK = static_cast<int>(p.routing.topK);
   const int tokens = static_cast<int>(p.routing.slots) / topK;
   const auto *rows = static_cast<const float *>(p.out);
-  for (int item = threadIdx.x; item < tokens * 32; item += blockDim.x) {
-    const int64_t n = column + (item & 31) * 4;
+  for (int item = thread; item < tokens * 32; item += threads) {
+    const int64_t n = int64_t(column) * 128 + (item & 31) * 4;
     if (n >= p.outWidth)
       continue;
     float4 sum = {0, 0, 0, 0};
@@ -533,7 +194,7 @@ __device__ inline void sumColumn(const StreamParameters &p) {
       for (int i = 0; i < 8; ++i) {
         values[i] = {0, 0, 0, 0};
         const int slot = (item >> 5) * topK + first + i;
-        if (first + i < topK && expertOf(p.routing, slot) >= 0)
+        if (first + i < topK && slots.expert(slot) >= 0)
           values[i] = __ldcg(
               reinterpret_cast<const float4 *>(rows + slot * p.outWidth + n));
       }
@@ -544,55 +205,71 @@ __device__ inline void sumColumn(const StreamParameters &p) {
       }
     }
     const int64_t at = (item >> 5) * p.outWidth + n;
-    storeElement(p.yType, p.y, at, sum.x);
-    storeElement(p.yType, p.y, at + 1, sum.y);
-    storeElement(p.yType, p.y, at + 2, sum.z);
-    storeElement(p.yType, p.y, at + 3, sum.w);
+    storeTwo(p.yType, p.y, at, {sum.x, sum.y});
+    storeTwo(p.yType, p.y, at + 2, {sum.z, sum.w});
   }
 }
 
+/// The last of a column's groups sums it into y.
+__device__ inline void sumIfLast(const StreamParameters &p,
+                                 const SlotLists &slots, int column,
+                                 const Team &team) {
+  __shared__ int last[maxStreamWarps(1)];
+  const int thread = team.warp * 32 + static_cast<int>(threadIdx.x & 31);
+  // The group's stores are before its barrier.
+  if (thread == 0) {
+    __threadfence();
+    last[team.group] =
+        atomicAdd(&p.counters[column], 1) == slots.tiles * team.blocks - 1;
+    __threadfence();
+  }
+  team.sync();
+  if (last[team.group])
+    sumColumn(p, slots, column, thread, team.threads);
+}
+
 template <typename T, int BITS, bool SWAP, int FOLD, int NT>
-__global__ void __launch_bounds__(32 * maxStreamWarps(NT), 1)
+__global__ void __launch_bounds__(32 * maxStreamWarps(NT), kStreamBlocks)
     streamKernelOf(const __grid_constant__ StreamParameters p) {
 #if __CUDA_ARCH__ >= 900
+  using Warp = StreamWarp<T, BITS, SWAP, FOLD, NT>;
   extern __shared__ __align__(128) unsigned char shared[];
-  __shared__ uint16_t found[kMaxListed];
+  auto *rings = reinterpret_cast<typename Warp::Ring *>(shared);
   if (threadIdx.x == 0) {
     prefetchMap(p.codes);
     prefetchMap(p.scales);
   }
+  SlotLists slots(p, shared + (blockDim.x >> 5) * sizeof(rings[0]),
+                  reinterpret_cast<int32_t *>(shared));
+  const Team team(p.groupWarps);
+  const auto perBlock = static_cast<int>(blockDim.x) / team.threads;
+  const auto blocks = static_cast<int>(gridDim.x);
+  Warp warp(p, slots, rings[threadIdx.x >> 5], team.warp,
+            team.group * blocks + static_cast<int>(blockIdx.x),
+            perBlock * blocks);
   // Routing comes from just before the first product; whoever starts after
   // that sees it.
   if (p.first)
     waitForPrevious();
-  letNextStart();
-  if (p.first && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0)
+  slots.build(8 * NT);
+  warp.begin();
+  if (p.first && blockIdx.x == 0 && blockIdx.z == 0)
     for (int i = threadIdx.x; i < p.numCounters; i += blockDim.x)
       p.counters[i] = 0;
-  bool wait = !p.first;
-  const int tile = static_cast<int>(blockIdx.x) * p.tileStep;
-  using Worker = StreamWarp<T, BITS, SWAP, FOLD, NT>;
-  auto &ring =
-      reinterpret_cast<typename Worker::Ring *>(shared)[threadIdx.x >> 5];
-  int expert;
-  const SlotList list = findSlots(p, expert, found);
-  for (int slot = 0; slot < list.count; slot += 8 * NT) {
-    Worker worker(p, expert, tile, ring);
-    worker.init();
-    worker.begin();
-    // Weights and routing are there from the start, activations are not.
-    if (wait)
-      waitForPrevious();
-    wait = false;
-    worker.run(list, slot);
-    worker.forget();
-    storeTotals<NT>(p, expert, tile, worker.total, list, slot,
-                    reinterpret_cast<float *>(shared));
-  }
-  if (p.y) {
-    if (wait)
-      waitForPrevious();
-    sumColumn(p);
+  // Weights and routing are there from the start, activations are not.
+  if (!p.first)
+    waitForPrevious();
+  if (p.y && slots.tiles == 0)
+    for (int column = blockIdx.x; column < p.columns; column += gridDim.x)
+      sumColumn(p, slots, column, threadIdx.x, blockDim.x);
+  while (warp.hasPiece()) {
+    const Tile tile = slots.tile(warp.tile());
+    const int column = warp.column();
+    warp.run(tile);
+    warp.storeSums(tile.count);
+    finish(p, slots, tile, column, rings + team.group * p.groupWarps, team);
+    if (p.y)
+      sumIfLast(p, slots, column, team);
   }
 #endif
 }
@@ -600,7 +277,8 @@ __global__ void __launch_bounds__(32 * maxStreamWarps(NT), 1)
 template <typename T, int BITS, bool SWAP, int FOLD, int NT>
 StreamKernel streamKernelWith() {
   using Ring = typename StreamWarp<T, BITS, SWAP, FOLD, NT>::Ring;
-  return {streamKernelOf<T, BITS, SWAP, FOLD, NT>, sizeof(Ring)};
+  return {streamKernelOf<T, BITS, SWAP, FOLD, NT>, sizeof(Ring),
+          SlotLists::kSlotBytes};
 }
 
 template <typename T, int BITS, bool SWAP>
