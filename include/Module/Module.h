@@ -79,7 +79,7 @@ struct LoadOptions {
   /// each use, to show that nothing depends on what they held.
   bool poison = false;
   /// Threads that prepare; each holds one expert in memory. 0: as many as the
-  /// runtime uses.
+  /// runtime uses. On a device the calling one alone does.
   int jobs = 0;
   /// Told how many bytes of weights are there, by one thread at a time.
   std::function<void(int64_t done, int64_t total)> progress;

@@ -429,6 +429,9 @@ Failure Preparation::run(const ModuleWeights &weights,
   int64_t steps = static_cast<int64_t>(todo.size());
   int64_t jobs = options.jobs > 0 ? options.jobs : wna16_get_num_threads();
   jobs = std::max<int64_t>(std::min(jobs, steps), 1);
+  // A device's steps form one queue, and it is this thread's current device.
+  if (place != Place::Host)
+    jobs = 1;
   Failure first;
   // Within the region a kernel's own threads are this one alone; when there is
   // but one job they are all.
