@@ -62,9 +62,10 @@ struct ExpertsSource {
 };
 
 struct RouterSource {
-  WeightSource weight;                     ///< input K, output E
-  std::optional<TensorPattern> bias;       ///< [E], added to the logits
-  std::optional<TensorPattern> correction; ///< [E], added for the choice only
+  WeightSource weight;                      ///< input K, output E
+  std::optional<TensorPattern> bias;        ///< [E], added to the logits
+  std::optional<TensorPattern> correction;  ///< [E], added for the choice only
+  std::optional<TensorPattern> expertScale; ///< [E], times the weights
   wna16_scoring scoring = WNA16_SOFTMAX;
   int64_t topK = 1;
   bool renormalize = false;
@@ -82,6 +83,24 @@ struct ActivationSource {
   double limit = 0.0; ///< 0: none
 };
 
+/// y = x / sqrt(mean(x^2) + epsilon) * weight * scale.
+struct NormSource {
+  TensorPattern weight; ///< [K]
+  double epsilon = 0.0;
+  double scale = 1.0;
+};
+
+/// Norms within a block. Its input is that of router, experts and shared; its
+/// result is out of the sum of expertsOut and sharedOut.
+struct BlockNorms {
+  NormSource router;
+  NormSource experts;
+  NormSource shared;
+  NormSource expertsOut;
+  NormSource sharedOut;
+  NormSource out;
+};
+
 /// One MoE block.
 struct MoELayer {
   int64_t index = 0;
@@ -92,6 +111,7 @@ struct MoELayer {
   ExpertsSource experts;
   std::optional<ExpertsSource> shared;    ///< experts == 1
   std::optional<WeightSource> sharedGate; ///< K -> 1, through a sigmoid
+  std::optional<BlockNorms> norms; ///< with these there is a shared expert
   ActivationSource activation;
   bool weightOnInput = false; ///< routing weight multiplies the experts' input
 };

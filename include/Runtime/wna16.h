@@ -32,7 +32,7 @@ extern "C" {
  * lacks; to newer ones it says both numbers. So a runtime may be replaced by a
  * newer one under what was compiled before.
  *   2: windows of a weight and the groups that a share keeps
- *   3: route: sparse mixers, expert_scale, 16-bit correction biases */
+ *   3: route: sparse mixers, expert_scale, 16-bit correction biases; rms_norm */
 #define WNA16_ABI_VERSION 3
 #define WNA16_ABI_OLDEST 2
 #define WNA16_EXPORT __attribute__((visibility("default")))
@@ -179,6 +179,24 @@ WNA16_EXPORT wna16_status wna16_cpu_linear(const void *plan,
                                            void *stream);
 WNA16_EXPORT int64_t wna16_cpu_linear_workspace(const void *plan,
                                                 int64_t tokens);
+
+/* rms_norm: y [M, K] = x / sqrt(mean of the squares of its row + epsilon) *
+ * weight * scale (+ addend), in f32, rounded once to y's type. tensors: x;
+ * weight [K]; addend [M, K] or absent; out: y; each f32, f16 or bf16. Needs no
+ * workspace. */
+typedef struct {
+  int64_t abi_version;
+  int64_t hidden; /* K */
+  double epsilon;
+  double scale;
+} wna16_rms_norm_plan;
+WNA16_EXPORT wna16_status wna16_cpu_rms_norm(const void *plan,
+                                             const wna16_tensor *tensors,
+                                             int64_t count, void *workspace,
+                                             int64_t workspace_bytes,
+                                             void *stream);
+WNA16_EXPORT int64_t wna16_cpu_rms_norm_workspace(const void *plan,
+                                                  int64_t tokens);
 
 typedef enum {
   WNA16_SILU = 0,

@@ -49,6 +49,7 @@ WNA16_CUDA_EXPERTS(wna16_cuda_humming_fused_experts)
 WNA16_CUDA_EXPERTS(wna16_cuda_trtllm_fused_experts)
 WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_route)
 WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_linear)
+WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_rms_norm)
 
 /* Preparation. convert takes act-order from index to sorted too; folded int16
  * scales, and windows of a weight, have to be made on the CPU. */

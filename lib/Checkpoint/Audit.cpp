@@ -180,9 +180,15 @@ void wna16::auditLayer(const SafeTensors &files, const MoELayer &layer,
   auditWeight(files, layer.router.weight, findings);
   auditVector(files, layer.router.bias, findings);
   auditVector(files, layer.router.correction, findings);
+  auditVector(files, layer.router.expertScale, findings);
   auditExperts(files, layer.experts, findings);
   if (layer.shared)
     auditExperts(files, *layer.shared, findings);
   if (layer.sharedGate)
     auditWeight(files, *layer.sharedGate, findings);
+  if (const auto &norms = layer.norms)
+    for (const NormSource *norm :
+         {&norms->router, &norms->experts, &norms->shared, &norms->expertsOut,
+          &norms->sharedOut, &norms->out})
+      auditVector(files, norm->weight, findings);
 }

@@ -68,14 +68,20 @@ const Fused kFused[] = {
     {"input_linear", "output_linear"}, // Granite
 };
 
+/// The last one, which is a layer's own, belongs to blocks with norms alone.
 const char *const kShared[] = {"shared_expert.", "shared_experts.",
-                               "shared_mlp."};
+                               "shared_mlp.", "mlp."};
 const char *const kRouters[] = {"gate", "gate.wg", "router", "router.layer",
                                 "router.proj"};
 const char *const kCorrections[] = {
     "gate.e_score_correction_bias", "moe_statics.e_score_correction_bias",
     "e_score_correction_bias", "gate.expert_bias", "expert_bias"};
+const char *const kExpertScales[] = {"router.per_expert_scale",
+                                     "per_expert_scale"};
 const char *const kSharedGates[] = {"shared_expert_gate"};
+/// What such a block has in its layer besides.
+const char *const kNormed[] = {"mlp.", "pre_feedforward_layernorm",
+                               "post_feedforward_layernorm"};
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -179,7 +185,7 @@ std::optional<std::string> firstTensor(const Block &block,
 }
 
 /// Gives every block the tensors that it must account for.
-void collectTensors(const std::vector<std::string> &names,
+void collectTensors(const std::vector<std::string> &names, bool hasNorms,
                     std::map<std::string, Block> &blocks) {
   for (const std::string &name : names) {
     std::optional<LayerName> split = splitLayer(name);
@@ -193,6 +199,9 @@ void collectTensors(const std::vector<std::string> &names,
     bool beside = startsWith(split->rest, "shared_mlp.") ||
                   startsWith(split->rest, "router.") ||
                   startsWith(split->rest, "gate.");
+    if (hasNorms)
+      for (const char *start : kNormed)
+        beside |= startsWith(split->rest, start);
     if (inBlock || beside)
       block.tensors.insert(name);
   }
@@ -200,7 +209,8 @@ void collectTensors(const std::vector<std::string> &names,
 
 } // namespace
 
-Result<std::vector<Block>> wna16::findBlocks(const SafeTensors &files) {
+Result<std::vector<Block>> wna16::findBlocks(const SafeTensors &files,
+                                             bool hasNorms) {
   std::vector<std::string> names = allNames(files);
   std::map<std::string, Block> blocks; // by layer prefix
   std::optional<std::string> mainPrefix, predictionPrefix;
@@ -228,7 +238,7 @@ Result<std::vector<Block>> wna16::findBlocks(const SafeTensors &files) {
                   " has MoE blocks at " + block.prefix + " and " + full);
     block.prefix = full;
   }
-  collectTensors(names, blocks);
+  collectTensors(names, hasNorms, blocks);
   std::vector<Block> result;
   for (auto &[layer, block] : blocks)
     result.push_back(std::move(block));
@@ -372,6 +382,10 @@ std::optional<std::string> wna16::routerModule(const Block &block) {
 
 std::optional<std::string> wna16::correctionTensor(const Block &block) {
   return firstTensor(block, kCorrections, "");
+}
+
+std::optional<std::string> wna16::expertScaleTensor(const Block &block) {
+  return firstTensor(block, kExpertScales, "");
 }
 
 std::optional<std::string> wna16::sharedGateModule(const Block &block) {

@@ -30,9 +30,10 @@ struct Block {
   std::set<std::string> tensors;
 };
 
-/// All MoE blocks, by layer. Refuses prefixes that are not in the table and
-/// models that mix them.
-Result<std::vector<Block>> findBlocks(const SafeTensors &files);
+/// All MoE blocks, by layer; with the layer's norms and dense part where the
+/// block has norms. Refuses prefixes that are not in the table and models that
+/// mix them.
+Result<std::vector<Block>> findBlocks(const SafeTensors &files, bool hasNorms);
 
 /// The modules of gated or plain two-layer experts.
 struct ExpertNames {
@@ -50,6 +51,7 @@ std::optional<ExpertNames> sharedNames(const Block &block);
 /// A tensor of the block that goes by several names: the one that is there.
 std::optional<std::string> routerModule(const Block &block);
 std::optional<std::string> correctionTensor(const Block &block);
+std::optional<std::string> expertScaleTensor(const Block &block);
 std::optional<std::string> sharedGateModule(const Block &block);
 
 } // namespace wna16

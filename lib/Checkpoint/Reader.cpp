@@ -13,6 +13,7 @@
 #include "Weights.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace wna16;
 
@@ -39,6 +40,7 @@ private:
                      MoELayer &layer);
   Failure readShared(const Block &block, WeightReader &weights,
                      MoELayer &layer);
+  Failure readNorms(const Block &block, WeightReader &weights, MoELayer &layer);
   Failure checkExtents(const ExpertsSource &experts, const char *what) const;
   Failure checkUsed(const Block &block, const WeightReader &weights) const;
   Failure compareLayers();
@@ -96,7 +98,8 @@ Failure CheckpointReader::readModel() {
 }
 
 Failure CheckpointReader::readBlocks() {
-  Result<std::vector<Block>> blocks = findBlocks(result.files);
+  Result<std::vector<Block>> blocks =
+      findBlocks(result.files, hasNorms(result.type));
   if (!blocks)
     return blocks.takeFailure();
   if (blocks->empty())
@@ -139,6 +142,8 @@ Result<MoELayer> CheckpointReader::readBlock(const Block &block,
   if (Failure failure = readRouter(block, weights, layer))
     return failure;
   if (Failure failure = readShared(block, weights, layer))
+    return failure;
+  if (Failure failure = readNorms(block, weights, layer))
     return failure;
   if (Failure failure = checkUsed(block, weights))
     return failure;
@@ -288,6 +293,63 @@ Failure CheckpointReader::readRouter(const Block &block, WeightReader &weights,
       return correction.takeFailure();
     layer.router.correction = std::move(*correction);
   }
+  return ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct NormName {
+  NormSource BlockNorms::*norm;
+  const char *tensor; ///< of the layer
+};
+const NormName kNorms[] = {
+    {&BlockNorms::router, "router.scale"},
+    {&BlockNorms::experts, "pre_feedforward_layernorm_2.weight"},
+    {&BlockNorms::shared, "pre_feedforward_layernorm.weight"},
+    {&BlockNorms::expertsOut, "post_feedforward_layernorm_2.weight"},
+    {&BlockNorms::sharedOut, "post_feedforward_layernorm_1.weight"},
+    {&BlockNorms::out, "post_feedforward_layernorm.weight"},
+};
+
+} // namespace
+
+Failure CheckpointReader::readNorms(const Block &block, WeightReader &weights,
+                                    MoELayer &layer) {
+  if (!hasNorms(result.type))
+    return ok();
+  if (!layer.shared)
+    return fail("missing the dense part beside the experts, " +
+                block.layerPrefix + "mlp");
+  std::optional<std::string> scales = expertScaleTensor(block);
+  if (!scales)
+    return fail("missing the experts' scales, " + block.layerPrefix +
+                "router.per_expert_scale");
+  Result<TensorPattern> scale =
+      weights.readVector(*scales, layer.experts.w13.spec.experts);
+  if (!scale)
+    return scale.takeFailure();
+  layer.router.expertScale = std::move(*scale);
+  std::optional<double> epsilon;
+  if (Failure failure = config->read({"rms_norm_eps"}, epsilon))
+    return failure;
+  if (epsilon.value_or(0) < 0)
+    return fail(config->file() + ": expected rms_norm_eps to be 0 or more, " +
+                "got " + std::to_string(*epsilon));
+  layer.norms.emplace();
+  for (const NormName &row : kNorms) {
+    Result<TensorPattern> weight =
+        weights.readVector(block.layerPrefix + row.tensor, hidden);
+    if (!weight)
+      return weight.takeFailure();
+    NormSource &norm = (*layer.norms).*row.norm;
+    norm.weight = std::move(*weight);
+    norm.epsilon = epsilon.value_or(1e-6);
+  }
+  layer.norms->router.scale = 1 / std::sqrt(static_cast<double>(hidden));
   return ok();
 }
 

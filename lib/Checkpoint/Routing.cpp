@@ -26,6 +26,7 @@ enum Flags : unsigned {
   kInterleaved = 32, ///< gate and up rows in turn
   kSwiGLUOAI = 64,   ///< gpt-oss's clamped activation
   kCorrection = 128, ///< must have a correction bias
+  kNorms = 256,      ///< norms within the block, and the experts' scales
 };
 
 struct Architecture {
@@ -33,7 +34,6 @@ struct Architecture {
   wna16_scoring scoring;
   Renormalize renormalize;
   unsigned flags;
-  const char *refusal;
 };
 
 constexpr auto kSoft = WNA16_SOFTMAX;
@@ -41,57 +41,46 @@ constexpr auto kSigm = WNA16_SIGMOID;
 constexpr auto kMix = WNA16_SPARSEMIXER;
 constexpr unsigned kDeepSeek = kGroups | kScaling;
 
-constexpr const char *kGemma4Refusal =
-    "its router and its experts read two different normalisations of the "
-    "block's input, and every expert has a scale of its own";
-
 const Architecture kArchitectures[] = {
-    {"qwen2_moe", kSoft, Renormalize::Key, kNone, nullptr},
-    {"qwen3_moe", kSoft, Renormalize::Key, kNone, nullptr},
-    {"qwen3_next", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"qwen3_5_moe", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"qwen3_5_moe_text", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"qwen3_vl_moe", kSoft, Renormalize::KeyOr1, kTransposed, nullptr},
-    {"qwen3_vl_moe_text", kSoft, Renormalize::KeyOr1, kTransposed, nullptr},
-    {"mixtral", kSoft, Renormalize::Always, kNone, nullptr},
-    {"olmoe", kSoft, Renormalize::Key, kNone, nullptr},
-    {"deepseek_v2", kSoft, Renormalize::Key, kDeepSeek, nullptr},
-    {"deepseek_v3", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"deepseek_v32", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"kimi_k2", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection, nullptr},
-    {"kimi_linear", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"glm4_moe", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection, nullptr},
-    {"glm4_moe_lite", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"glm_moe_dsa", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"minimax_m2", kSigm, Renormalize::Always, kCorrection, nullptr},
-    {"minimax", kSoft, Renormalize::Always, kNone, nullptr},
-    {"minimax_m1", kSoft, Renormalize::Always, kNone, nullptr},
-    {"minimax_text_01", kSoft, Renormalize::Always, kNone, nullptr},
-    {"jamba", kSoft, Renormalize::Never, kNone, nullptr},
-    {"dbrx", kSoft, Renormalize::Always, kNone, nullptr},
-    {"granitemoe", kSoft, Renormalize::Never, kAfterTopK, nullptr},
-    {"granitemoeshared", kSoft, Renormalize::Never, kAfterTopK, nullptr},
-    {"granitemoehybrid", kSoft, Renormalize::Never, kAfterTopK, nullptr},
-    {"llama4", kSigm, Renormalize::Never, kOnInput | kTransposed, nullptr},
-    {"llama4_text", kSigm, Renormalize::Never, kOnInput | kTransposed, nullptr},
+    {"qwen2_moe", kSoft, Renormalize::Key, kNone},
+    {"qwen3_moe", kSoft, Renormalize::Key, kNone},
+    {"qwen3_next", kSoft, Renormalize::KeyOr1, kNone},
+    {"qwen3_5_moe", kSoft, Renormalize::KeyOr1, kNone},
+    {"qwen3_5_moe_text", kSoft, Renormalize::KeyOr1, kNone},
+    {"qwen3_vl_moe", kSoft, Renormalize::KeyOr1, kTransposed},
+    {"qwen3_vl_moe_text", kSoft, Renormalize::KeyOr1, kTransposed},
+    {"mixtral", kSoft, Renormalize::Always, kNone},
+    {"olmoe", kSoft, Renormalize::Key, kNone},
+    {"deepseek_v2", kSoft, Renormalize::Key, kDeepSeek},
+    {"deepseek_v3", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"deepseek_v32", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"kimi_k2", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"kimi_linear", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"glm4_moe", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"glm4_moe_lite", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"glm_moe_dsa", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"minimax_m2", kSigm, Renormalize::Always, kCorrection},
+    {"minimax", kSoft, Renormalize::Always, kNone},
+    {"minimax_m1", kSoft, Renormalize::Always, kNone},
+    {"minimax_text_01", kSoft, Renormalize::Always, kNone},
+    {"jamba", kSoft, Renormalize::Never, kNone},
+    {"dbrx", kSoft, Renormalize::Always, kNone},
+    {"granitemoe", kSoft, Renormalize::Never, kAfterTopK},
+    {"granitemoeshared", kSoft, Renormalize::Never, kAfterTopK},
+    {"granitemoehybrid", kSoft, Renormalize::Never, kAfterTopK},
+    {"llama4", kSigm, Renormalize::Never, kOnInput | kTransposed},
+    {"llama4_text", kSigm, Renormalize::Never, kOnInput | kTransposed},
     {"gpt_oss", kSoft, Renormalize::Never,
-     kAfterTopK | kTransposed | kInterleaved | kSwiGLUOAI, nullptr},
-    {"ernie4_5_moe", kSoft, Renormalize::Always, kNone, nullptr},
-    {"hunyuan", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"hunyuan_v1_moe", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"bailing_moe", kSoft, Renormalize::KeyOr1, kNone, nullptr},
-    {"bailing_moe_v2", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"nemotron_h", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection,
-     nullptr},
-    {"phimoe", kMix, Renormalize::Never, kNone, nullptr},
-    {"gemma4", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
-    {"gemma4_text", kSoft, Renormalize::Always, kNone, kGemma4Refusal},
+     kAfterTopK | kTransposed | kInterleaved | kSwiGLUOAI},
+    {"ernie4_5_moe", kSoft, Renormalize::Always, kNone},
+    {"hunyuan", kSoft, Renormalize::KeyOr1, kNone},
+    {"hunyuan_v1_moe", kSoft, Renormalize::KeyOr1, kNone},
+    {"bailing_moe", kSoft, Renormalize::KeyOr1, kNone},
+    {"bailing_moe_v2", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"nemotron_h", kSigm, Renormalize::KeyOr1, kDeepSeek | kCorrection},
+    {"phimoe", kMix, Renormalize::Never, kNone},
+    {"gemma4", kSoft, Renormalize::Always, kNorms},
+    {"gemma4_text", kSoft, Renormalize::Always, kNorms},
 };
 
 const Architecture *findArchitecture(const std::string &type) {
@@ -157,7 +146,7 @@ Failure readTopK(const ModelConfig &config, MoELayer &layer) {
   std::optional<int64_t> topK;
   if (Failure failure =
           config.readLayer({"num_experts_per_tok", "num_experts_per_token",
-                            "moe_topk", "moe_k", "moe_top_k"},
+                            "moe_topk", "moe_k", "moe_top_k", "top_k_experts"},
                            layer.index, topK))
     return failure;
   const Json *ffn = config.find("ffn_config"); // DBRX
@@ -302,9 +291,6 @@ Failure wna16::checkArchitecture(const ModelConfig &config) {
   if (!row)
     return fail(config.file() + ": model_type \"" + config.modelType() +
                 "\" is not known");
-  if (row->refusal)
-    return fail(config.file() + ": model_type \"" + config.modelType() +
-                "\" is not supported: " + row->refusal);
   return ok();
 }
 
@@ -340,6 +326,11 @@ Failure wna16::readRouting(const ModelConfig &config, MoELayer &layer) {
 bool wna16::storesTransposed(const std::string &modelType) {
   const Architecture *row = findArchitecture(modelType);
   return row && (row->flags & kTransposed);
+}
+
+bool wna16::hasNorms(const std::string &modelType) {
+  const Architecture *row = findArchitecture(modelType);
+  return row && (row->flags & kNorms);
 }
 
 bool wna16::storesInterleaved(const std::string &modelType) {

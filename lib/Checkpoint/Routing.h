@@ -19,7 +19,7 @@
 
 namespace wna16 {
 
-/// Whether the architecture is known and what it computes can be done here.
+/// Whether the architecture is known.
 Failure checkArchitecture(const ModelConfig &config);
 
 /// Fills scoring, top-k, groups, scaling and activation of a layer whose
@@ -28,6 +28,8 @@ Failure readRouting(const ModelConfig &config, MoELayer &layer);
 
 /// Whether this architecture's fused tensors of floats are [E, in, out].
 bool storesTransposed(const std::string &modelType);
+/// Whether the block has norms of its own and a dense part beside its experts.
+bool hasNorms(const std::string &modelType);
 /// Whether fused tensors hold gate and up rows in turn.
 bool storesInterleaved(const std::string &modelType);
 

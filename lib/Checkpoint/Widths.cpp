@@ -23,6 +23,7 @@ struct WidthKey {
   const char *type;
   const char *key;
   const char *part; ///< object that holds the key; null: the model's own
+  const char *shared = nullptr; ///< of a dense part beside the experts
 };
 const WidthKey kWidthKeys[] = {
     {"mixtral", "intermediate_size", nullptr},
@@ -40,6 +41,8 @@ const WidthKey kWidthKeys[] = {
     {"llama4_text", "intermediate_size", nullptr},
     {"gpt_oss", "intermediate_size", nullptr},
     {"dbrx", "ffn_hidden_size", "ffn_config"},
+    {"gemma4", "moe_intermediate_size", nullptr, "intermediate_size"},
+    {"gemma4_text", "moe_intermediate_size", nullptr, "intermediate_size"},
 };
 
 WidthKey widthKeyOf(const std::string &modelType) {
@@ -68,8 +71,19 @@ Failure compare(const ModelConfig &config, const std::string &said,
 }
 
 Failure checkShared(const ModelConfig &config, std::optional<int64_t> expert,
-                    const std::string &expertKey, const MoELayer &layer) {
+                    const WidthKey &row, const MoELayer &layer) {
   const WeightSource &weight = layer.shared->w13;
+  const std::string expertKey = row.key;
+  std::optional<bool> isDouble;
+  if (Failure failure = config.read({"use_double_wide_mlp"}, isDouble))
+    return failure;
+  // Which layers are twice as wide depends on their attention.
+  if (row.shared && !isDouble.value_or(false)) {
+    std::optional<int64_t> width;
+    if (Failure failure = config.read({row.shared}, width))
+      return failure;
+    return width ? compare(config, row.shared, *width, weight) : ok();
+  }
   for (const char *key : kSharedWidths) {
     std::optional<int64_t> width;
     if (Failure failure = config.read({key}, width))
@@ -109,5 +123,5 @@ Failure wna16::checkWidths(const ModelConfig &config, const MoELayer &layer) {
   if (width)
     if (Failure bad = compare(config, row.key, *width, layer.experts.w13))
       return bad;
-  return layer.shared ? checkShared(config, width, row.key, layer) : ok();
+  return layer.shared ? checkShared(config, width, row, layer) : ok();
 }

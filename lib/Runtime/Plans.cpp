@@ -16,7 +16,8 @@
 
 using namespace wna16;
 
-static constexpr const char *kKernel = "route";
+static constexpr const char *kRoute = "route";
+static constexpr const char *kNorm = "rms_norm";
 
 /// Whether the fields of a sparse mixer fit the scoring.
 static bool checkMixer(const wna16_route_plan &plan) {
@@ -36,20 +37,20 @@ static bool checkMixer(const wna16_route_plan &plan) {
 
 bool wna16::readRoutePlan(const void *address, int64_t maxExperts,
                           wna16_route_plan &plan) {
-  if (!startCall(kKernel, address))
+  if (!startCall(kRoute, address))
     return false;
   plan = {};
   int64_t version;
   std::memcpy(&version, address, sizeof version);
   std::memcpy(&plan, address,
               version < 3 ? offsetof(wna16_route_plan, jitter) : sizeof plan);
-  if (!checkRange(kKernel, "experts", plan.experts, 1, maxExperts) ||
-      !checkRange(kKernel, "top_k", plan.top_k, 1, plan.experts) ||
-      !checkRange(kKernel, "scoring", plan.scoring, WNA16_SOFTMAX,
+  if (!checkRange(kRoute, "experts", plan.experts, 1, maxExperts) ||
+      !checkRange(kRoute, "top_k", plan.top_k, 1, plan.experts) ||
+      !checkRange(kRoute, "scoring", plan.scoring, WNA16_SOFTMAX,
                   WNA16_SPARSEMIXER) ||
-      !checkRange(kKernel, "renormalize", plan.renormalize, 0, 1) ||
-      !checkRange(kKernel, "groups", plan.groups, 0, plan.experts) ||
-      !checkRange(kKernel, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
+      !checkRange(kRoute, "renormalize", plan.renormalize, 0, 1) ||
+      !checkRange(kRoute, "groups", plan.groups, 0, plan.experts) ||
+      !checkRange(kRoute, "softmax_after_topk", plan.softmax_after_topk, 0, 1))
     return false;
   if (plan.softmax_after_topk && plan.scoring != WNA16_SOFTMAX) {
     setStatus(WNA16_INVALID_ARGUMENT,
@@ -73,8 +74,8 @@ bool wna16::readRoutePlan(const void *address, int64_t maxExperts,
               static_cast<long long>(plan.experts));
     return false;
   }
-  return checkRange(kKernel, "top_groups", plan.top_groups, 1, plan.groups) &&
-         checkRange(kKernel, "top_k with top_groups", plan.top_k, 1,
+  return checkRange(kRoute, "top_groups", plan.top_groups, 1, plan.groups) &&
+         checkRange(kRoute, "top_k with top_groups", plan.top_k, 1,
                     plan.top_groups * (plan.experts / plan.groups));
 }
 
@@ -82,7 +83,7 @@ bool wna16::readRouteTensors(const wna16_route_plan &plan,
                              const wna16_tensor *tensors, int64_t count,
                              int64_t device, RouteTensors &out) {
   const bool hasScale = plan.abi_version >= 3;
-  ArgumentReader reader(kKernel, tensors, count, hasScale ? 5 : 4, device);
+  ArgumentReader reader(kRoute, tensors, count, hasScale ? 5 : 4, device);
   out.logits = reader.take("logits", kFloatTypes, {-1, plan.experts});
   if (plan.scoring == WNA16_SPARSEMIXER)
     reader.takeAbsent("correction bias", "with sparsemixer");
@@ -95,5 +96,34 @@ bool wna16::readRouteTensors(const wna16_route_plan &plan,
   out.tokens = reader.good() ? out.logits.shape[0] : 0;
   out.weights = reader.take("topk_weights", kF32, {out.tokens, plan.top_k});
   out.ids = reader.take("topk_ids", kI32, {out.tokens, plan.top_k});
+  return reader.good();
+}
+
+bool wna16::readNormPlan(const void *address, wna16_rms_norm_plan &plan) {
+  if (!startCall(kNorm, address))
+    return false;
+  plan = *static_cast<const wna16_rms_norm_plan *>(address);
+  if (!checkRange(kNorm, "hidden", plan.hidden, 1, INT32_MAX))
+    return false;
+  if (std::isfinite(plan.epsilon) && plan.epsilon >= 0 &&
+      std::isfinite(plan.scale))
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT,
+            "rms_norm: expected an epsilon of 0 or more and a finite scale, "
+            "got %g and %g",
+            plan.epsilon, plan.scale);
+  return false;
+}
+
+bool wna16::readNormTensors(const wna16_rms_norm_plan &plan,
+                            const wna16_tensor *tensors, int64_t count,
+                            int64_t device, NormTensors &out) {
+  ArgumentReader reader(kNorm, tensors, count, 4, device);
+  out.x = reader.take("x", kFloatTypes, {-1, plan.hidden});
+  out.tokens = reader.good() ? out.x.shape[0] : 0;
+  out.weight = reader.take("weight", kFloatTypes, {plan.hidden});
+  out.addend =
+      reader.takeOptional("addend", kFloatTypes, {out.tokens, plan.hidden});
+  out.y = reader.take("y", kFloatTypes, {out.tokens, plan.hidden});
   return reader.good();
 }

@@ -30,6 +30,18 @@ struct RouteTensors {
 bool readRouteTensors(const wna16_route_plan &plan, const wna16_tensor *tensors,
                       int64_t count, int64_t device, RouteTensors &out);
 
+/// The same for rms_norm.
+bool readNormPlan(const void *address, wna16_rms_norm_plan &plan);
+
+struct NormTensors {
+  Tensor x, weight, addend, y;
+  int64_t tokens;
+};
+
+bool readNormTensors(const wna16_rms_norm_plan &plan,
+                     const wna16_tensor *tensors, int64_t count, int64_t device,
+                     NormTensors &out);
+
 } // namespace wna16
 
 #endif // WNA16_LIB_RUNTIME_PLANS_H

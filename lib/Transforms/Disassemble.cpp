@@ -187,6 +187,25 @@ struct LowerLinear : KernelPattern<LinearOp> {
   }
 };
 
+struct LowerRmsNorm : KernelPattern<RmsNormOp> {
+  using KernelPattern::KernelPattern;
+
+  LogicalResult
+  matchAndRewrite(RmsNormOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    KernelCall call(rewriter, op.getLoc(), "rms_norm");
+    call.input("x", adaptor.getX());
+    call.input("weight", adaptor.getWeight());
+    call.input("addend", adaptor.getAddend());
+    call.output("y", adaptor.getInit().front());
+    call.field("hidden", op.getHidden());
+    call.number("epsilon", op.getEpsilonAttr());
+    call.number("scale", op.getScaleAttr());
+    rewriter.replaceOp(op, call.emit(runtimeSymbol(target, "rms_norm")));
+    return success();
+  }
+};
+
 struct LowerRoute : KernelPattern<RouteOp> {
   using KernelPattern::KernelPattern;
 
@@ -302,8 +321,8 @@ struct Disassemble : wna16::impl::DisassembleBase<Disassemble> {
                                           "dequantize");
     patterns.add<LowerStep<QuantizeOp>>(converter, context, machine,
                                         "quantize");
-    patterns.add<LowerLinear, LowerRoute, LowerFusedExperts>(converter, context,
-                                                             machine);
+    patterns.add<LowerLinear, LowerRmsNorm, LowerRoute, LowerFusedExperts>(
+        converter, context, machine);
     target.addIllegalDialect<WNA16Dialect>();
     target.addLegalOp<KernelPlanOp, KernelRunOp, ParameterOp>();
     if (failed(applyPartialConversion(getOperation(), target,

@@ -39,6 +39,8 @@ bool isEmulatedAlone(Operation *op) {
     return lacksKernel(experts.getBackend());
   if (auto linear = dyn_cast<LinearOp>(op))
     return lacksKernel(linear.getBackend());
+  if (auto norm = dyn_cast<RmsNormOp>(op))
+    return lacksKernel(norm.getBackend());
   if (auto route = dyn_cast<RouteOp>(op))
     return lacksKernel(route.getBackend());
   return false;

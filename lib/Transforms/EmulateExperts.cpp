@@ -128,6 +128,49 @@ struct EmulateLinear : OpConversionPattern<LinearOp> {
   }
 };
 
+struct EmulateRmsNorm : OpConversionPattern<RmsNormOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RmsNormOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(op.getLoc(), rewriter);
+    Value x = adaptor.getX();
+    int64_t tokens = op.getX().getType().getDimSize(0), hidden = op.getHidden();
+    auto element = [&](Value row, Value k) {
+      return e.toF32(e.read(x, {row, k}));
+    };
+    auto times = [&](Value a, Value b) -> Value {
+      return arith::MulFOp::create(e, a, b);
+    };
+    // f32 [M]: what a row is multiplied by.
+    Value inverse =
+        e.generate({tokens}, e.getF32Type(), x, [&](ValueRange at) -> Value {
+          Value squares = e.sum(hidden, [&](Value k) {
+            Value value = element(at[0], k);
+            return times(value, value);
+          });
+          Value mean = arith::DivFOp::create(e, squares, e.f32(hidden));
+          Value size = math::SqrtOp::create(
+              e, arith::AddFOp::create(
+                     e, mean, e.f32(op.getEpsilon().convertToDouble())));
+          return arith::DivFOp::create(e, e.f32(1), size);
+        });
+    Value y = e.generate(adaptor.getInit(), [&](ValueRange at) {
+      Value value = times(element(at[0], at[1]), e.read(inverse, at[0]));
+      Value weight = e.scaled(e.toF32(e.read(adaptor.getWeight(), at[1])),
+                              op.getScale().convertToDouble());
+      value = times(value, weight);
+      if (adaptor.getAddend())
+        value = arith::AddFOp::create(e, value,
+                                      e.toF32(e.read(adaptor.getAddend(), at)));
+      return e.round(value, op.getInit().getType().getElementType());
+    });
+    rewriter.replaceOp(op, y);
+    return success();
+  }
+};
+
 /// Emits both halves of fused_experts. A row is a token and a slot; in batched
 /// layout an expert and one of its tokens.
 class ExpertsEmitter {
@@ -286,6 +329,6 @@ struct EmulateFusedExperts : OpConversionPattern<FusedExpertsOp> {
 
 void emulation::populateExpertsPatterns(const DisassemblyConverter &converter,
                                         RewritePatternSet &patterns) {
-  patterns.add<EmulateLinear, EmulateFusedExperts>(converter,
-                                                   patterns.getContext());
+  patterns.add<EmulateLinear, EmulateRmsNorm, EmulateFusedExperts>(
+      converter, patterns.getContext());
 }

@@ -167,6 +167,7 @@ private:
       if (other.wasInterrupted() || emulated.empty())
         return;
       function.walk([&](LinearOp op) { op.setBackend(emulated); });
+      function.walk([&](RmsNormOp op) { op.setBackend(emulated); });
       function.walk([&](RouteOp op) { op.setBackend(emulated); });
     });
   }

@@ -1,4 +1,5 @@
-// One test for each constraint (Cn) of linear, route and fused_experts.
+// One test for each constraint (Cn) of linear, rms_norm, route and
+// fused_experts.
 // RUN: wna16-opt %s -split-input-file -verify-diagnostics
 
 //===----------------------------------------------------------------------===//
@@ -63,6 +64,55 @@ func.func @linear_encoded_x(%x: tensor<64x256xbf16, #wna16.dense>, %w: tensor<25
   // expected-error @+1 {{operand #0 must be ranked tensor without encoding, but got 'tensor<64x256xbf16, #wna16.dense>'}}
   %0 = wna16.linear x(%x : tensor<64x256xbf16, #wna16.dense>) weight(%w : tensor<256x8xbf16, #wna16.dense>)
       outs(%init : tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// rms_norm
+//===----------------------------------------------------------------------===//
+
+func.func @rms_norm_c1(%x: tensor<?x?xf32>, %w: tensor<8xf32>, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C1) expected x [M, K] of f16, bf16 or f32 with a static K of 1 or more, got 'tensor<?x?xf32>'}}
+  %0 = wna16.rms_norm x(%x : tensor<?x?xf32>) weight(%w : tensor<8xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 1.0e-6} -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2(%x: tensor<?x8xf32>, %w: tensor<7xf32>, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C2) expected a weight [8] of f16, bf16 or f32, got 'tensor<7xf32>'}}
+  %0 = wna16.rms_norm x(%x : tensor<?x8xf32>) weight(%w : tensor<7xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 1.0e-6} -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3_addend(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %a: tensor<?x9xf32>, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C3) expected addend and init to be floats of the shape of x, got 'tensor<?x9xf32>' for x 'tensor<?x8xf32>'}}
+  %0 = wna16.rms_norm x(%x : tensor<?x8xf32>) weight(%w : tensor<8xf32>) add(%a : tensor<?x9xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 1.0e-6} -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3_init(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %y: tensor<?x8xi32>) {
+  // expected-error @+1 {{(C3) expected addend and init to be floats of the shape of x, got 'tensor<?x8xi32>' for x 'tensor<?x8xf32>'}}
+  %0 = wna16.rms_norm x(%x : tensor<?x8xf32>) weight(%w : tensor<8xf32>)
+      outs(%y : tensor<?x8xi32>) {epsilon = 1.0e-6} -> tensor<?x8xi32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c4(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %y: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C4) expected an epsilon of 0 or more and a finite scale, got -1.000000e+00 and 1.000000e+00}}
+  %0 = wna16.rms_norm x(%x : tensor<?x8xf32>) weight(%w : tensor<8xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = -1.0} -> tensor<?x8xf32>
   return
 }
 

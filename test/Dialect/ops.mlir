@@ -113,6 +113,17 @@ func.func @linear(%x: tensor<?x256xbf16>, %w: tensor<256x8xbf16, #wna16.dense>,
   return %1 : tensor<?x8xf32>
 }
 
+// CHECK-LABEL: func.func @rms_norm
+func.func @rms_norm(%x: tensor<?x8xbf16>, %w: tensor<8xbf16>, %a: tensor<?x8xf32>, %y: tensor<?x8xf32>) {
+  // CHECK: wna16.rms_norm x(%{{.*}} : tensor<?x8xbf16>) weight(%{{.*}} : tensor<8xbf16>) outs(%{{.*}} : tensor<?x8xf32>) {epsilon = 9.9999999999999995E-7 : f64} -> tensor<?x8xf32>
+  %0 = wna16.rms_norm x(%x : tensor<?x8xbf16>) weight(%w : tensor<8xbf16>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 1.0e-6} -> tensor<?x8xf32>
+  // CHECK: wna16.rms_norm {{.*}} add(%{{.*}} : tensor<?x8xf32>) outs({{.*}}) {epsilon = 0.000000e+00 : f64, scale = 5.000000e-01 : f64}
+  %1 = wna16.rms_norm x(%0 : tensor<?x8xf32>) weight(%w : tensor<8xbf16>) add(%a : tensor<?x8xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 0.0, scale = 0.5} -> tensor<?x8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @route
 func.func @route(%logits: tensor<?x8xf32>, %correction: tensor<8xf32>, %scale: tensor<8xbf16>,
                  %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) {

@@ -158,6 +158,15 @@ func.func @linear(%x: tensor<?x64xf16>, %w: tensor<64x8xf16, #wna16.dense>, %b: 
   return %0 : tensor<?x8xf32>
 }
 
+// CHECK-LABEL: func.func @rms_norm(
+// CHECK: %[[P0:.*]] = wna16.kernel_plan rms_norm @wna16_cpu_rms_norm {epsilon = 0.000000e+00 : f64, hidden = 8 : i64, scale = 5.000000e-01 : f64}
+// CHECK: wna16.kernel_run %[[P0]] ins(%arg0, %arg1, %arg2 : {{.*}}) outs(%arg3 : {{.*}}) roles ["x", "weight", "addend", "y"] ->
+func.func @rms_norm(%x: tensor<?x8xbf16>, %w: tensor<8xbf16>, %a: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = wna16.rms_norm x(%x : tensor<?x8xbf16>) weight(%w : tensor<8xbf16>) add(%a : tensor<?x8xf32>)
+      outs(%y : tensor<?x8xf32>) {epsilon = 0.0, scale = 0.5} -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
 // CHECK-LABEL: func.func @route(
 // CHECK: %[[P0:.*]] = wna16.kernel_plan route @wna16_cpu_route {experts = 8 : i64, groups = 4 : i64, scaling = 2.500000e+00 : f64, scoring = "sigmoid", top_groups = 2 : i64, top_k = 2 : i64}
 // CHECK: %[[R0:.*]]:2 = wna16.kernel_run %[[P0]] ins(%arg0, %arg1 : {{.*}}) outs(%arg2, %arg3 : {{.*}}) roles ["logits", "correction", "weights", "ids"] ->

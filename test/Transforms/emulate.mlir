@@ -139,6 +139,23 @@ func.func @sorted_rows(%x: tensor<?x64xf32>, %w: tensor<64x16xf32, #sorted>,
   return %0 : tensor<?x16xf32>
 }
 
+// One value a row, then the elements.
+// CHECK-LABEL: func.func @rms_norm(
+// CHECK-SAME: %{{.*}}: tensor<?x8xbf16>, %[[WEIGHT:[a-z0-9]+]]: tensor<8xbf16>, %[[ADDEND:[a-z0-9]+]]: tensor<?x8xf32>, %[[Y:[a-z0-9]+]]: tensor<?x8xbf16>)
+// CHECK: %[[ROWS:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<?xf32>)
+// CHECK: math.sqrt
+// CHECK: %[[OUT:.*]] = linalg.generic {{.*}} outs(%[[Y]] : tensor<?x8xbf16>)
+// CHECK-DAG: tensor.extract %[[ROWS]]
+// CHECK-DAG: tensor.extract %[[WEIGHT]]
+// CHECK-DAG: tensor.extract %[[ADDEND]]
+// CHECK: arith.truncf
+// CHECK: return %[[OUT]]
+func.func @rms_norm(%x: tensor<?x8xbf16>, %w: tensor<8xbf16>, %a: tensor<?x8xf32>, %y: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+  %0 = wna16.rms_norm x(%x : tensor<?x8xbf16>) weight(%w : tensor<8xbf16>) add(%a : tensor<?x8xf32>)
+      outs(%y : tensor<?x8xbf16>) {epsilon = 1.0e-6, scale = 0.5} -> tensor<?x8xbf16>
+  return %0 : tensor<?x8xbf16>
+}
+
 // Scores, ranks, ids, weights; results go into the inits.
 // CHECK-LABEL: func.func @route(
 // CHECK-SAME: %{{.*}}: tensor<?x8xf32>, %[[W:.*]]: tensor<?x2xf32>, %[[I:.*]]: tensor<?x2xi32>)

@@ -51,6 +51,10 @@ public:
     function.setArgAttr(0, kNameAttrName, builder.getStringAttr("x"));
     builder.setInsertionPointToStart(function.addEntryBlock());
     x = function.getArgument(0);
+    // The sum over ranks would have to be known within.
+    if (layer.norms && options.rank.size > 1)
+      return fail(layer.prefix + ": norms follow its experts, so that shares "
+                                 "of them do not add up; import it whole");
 
     buildRouting();
     buildExperts();
@@ -150,26 +154,38 @@ private:
         .getResult(0);
   }
 
-  Value linear(const WeightSource &source,
+  /// A norm, in `element`; with `addend`, the sum of both.
+  Value normed(Value input, const NormSource &norm, Type element,
+               Value addend = {}) {
+    Value scale = parameter(norm.weight, norm.weight.shape);
+    Value init = empty(layer.hidden, element);
+    return RmsNormOp::create(builder, loc, init.getType(), input, scale, addend,
+                             init, builder.getF64FloatAttr(norm.epsilon),
+                             builder.getF64FloatAttr(norm.scale), StringAttr());
+  }
+
+  Value linear(Value input, const WeightSource &source,
                const std::optional<TensorPattern> &bias) {
     Value matrix = weight(source, 2);
     Value offset = vector(bias);
     Value init = empty(source.spec.rows(), f32);
-    return LinearOp::create(builder, loc, init.getType(), x, matrix, offset,
+    return LinearOp::create(builder, loc, init.getType(), input, matrix, offset,
                             init, StringAttr(), UnitAttr());
   }
 
   void buildRouting() {
     const RouterSource &router = layer.router;
-    logits = linear(router.weight, router.bias);
+    Value input = layer.norms ? normed(x, layer.norms->router, f32) : x;
+    logits = linear(input, router.weight, router.bias);
     Value correction = vector(router.correction);
+    Value expertScale = vector(router.expertScale);
     Value weightsInit = empty(router.topK, f32);
     Value idsInit = empty(router.topK, builder.getI32Type());
     auto route = RouteOp::create(
         builder, loc, weightsInit.getType(), idsInit.getType(),
         scoring(static_cast<Scoring>(router.scoring)), logits, correction,
-        /*expert_scale=*/Value(), weightsInit, idsInit,
-        unit(router.renormalize), builder.getI64IntegerAttr(router.groups),
+        expertScale, weightsInit, idsInit, unit(router.renormalize),
+        builder.getI64IntegerAttr(router.groups),
         builder.getI64IntegerAttr(router.topGroups),
         unit(router.softmaxAfterTopK), builder.getF64FloatAttr(router.scaling),
         builder.getF64FloatAttr(router.jitter), StringAttr());
@@ -178,8 +194,8 @@ private:
   }
 
   /// The experts' sum, in `element`.
-  Value experts(const ExpertsSource &source, Value slotWeights, Value slotIds,
-                Type element, bool weightOnInput) {
+  Value experts(Value input, const ExpertsSource &source, Value slotWeights,
+                Value slotIds, Type element, bool weightOnInput) {
     Value w13 = share(weight(source.w13, 4), ShardAxis::Output);
     Value w2 = share(weight(source.w2, 3), ShardAxis::Input);
     Value firstBias = share(bias13(source), ShardAxis::Output);
@@ -195,7 +211,7 @@ private:
     };
     return FusedExpertsOp::create(
         builder, loc, init.getType(),
-        ActivationAttr::get(context, static_cast<Activation>(act.kind)), x,
+        ActivationAttr::get(context, static_cast<Activation>(act.kind)), input,
         slotWeights, slotIds, w13, w2, firstBias, secondBias,
         /*expert_map=*/Value(), init, scalar(parameterised, act.alpha),
         scalar(parameterised, act.beta), scalar(act.limit > 0, act.limit),
@@ -208,25 +224,34 @@ private:
     Type element = getScalarType(context, dtype);
     if (!layer.shared) {
       out = routed =
-          experts(layer.experts, weights, ids, element, layer.weightOnInput);
+          experts(x, layer.experts, weights, ids, element, layer.weightOnInput);
       return;
     }
-    Value sum = experts(layer.experts, weights, ids, f32, layer.weightOnInput);
+    const std::optional<BlockNorms> &norms = layer.norms;
+    Value input = norms ? normed(x, norms->experts, element) : x;
+    Value sum =
+        experts(input, layer.experts, weights, ids, f32, layer.weightOnInput);
     Location blockLoc = loc;
     loc = NameLoc::get(builder.getStringAttr(layer.prefix + ".shared"));
-    Value shared = buildShared();
+    Value shared = buildShared(norms ? normed(x, norms->shared, element) : x);
     loc = blockLoc;
     if (options.intermediates)
       routed = rounded({sum}, element);
-    out = rounded({sum, shared}, element);
+    if (!norms) {
+      out = rounded({sum, shared}, element);
+      return;
+    }
+    shared = normed(shared, norms->sharedOut, f32);
+    out = normed(normed(sum, norms->expertsOut, f32, shared), norms->out,
+                 element);
   }
 
   /// The shared expert: one expert that every token chooses, with weight 1 or
   /// the gate's.
-  Value buildShared() {
+  Value buildShared(Value input) {
     Value one, zero;
     if (layer.sharedGate) {
-      Value gate = linear(*layer.sharedGate, std::nullopt);
+      Value gate = linear(input, *layer.sharedGate, std::nullopt);
       Value gateInit = empty(1, f32);
       Value idInit = empty(1, builder.getI32Type());
       auto route = RouteOp::create(
@@ -242,7 +267,8 @@ private:
       one = filled(1, builder.getF32FloatAttr(1.0f));
       zero = filled(1, builder.getI32IntegerAttr(0));
     }
-    return experts(*layer.shared, one, zero, f32, /*weightOnInput=*/false);
+    return experts(input, *layer.shared, one, zero, f32,
+                   /*weightOnInput=*/false);
   }
 
   /// The sum of f32 tensors, rounded once.

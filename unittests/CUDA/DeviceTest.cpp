@@ -123,6 +123,32 @@ TEST(Route, EqualsTheCpu) {
   }
 }
 
+TEST(RmsNorm, EqualsTheCpu) {
+  Random random(9);
+  for (int64_t hidden : {1, 100, 2816})
+    for (ScalarType type : {ScalarType::F32, ScalarType::BF16})
+      for (bool adds : {false, true}) {
+        const wna16_rms_norm_plan plan = {WNA16_ABI_VERSION, hidden, 1e-6, 0.5};
+        HostTensor x = randomTensor(random, type, {19, hidden}, 3);
+        HostTensor weight = randomTensor(random, ScalarType::BF16, {hidden});
+        HostTensor addend;
+        if (adds)
+          addend = randomTensor(random, ScalarType::F32, {19, hidden});
+        HostTensor y(ScalarType::F32, x.shape),
+            expected(ScalarType::F32, x.shape);
+        wna16_tensor views[] = {x.view(), weight.view(), addend.view(),
+                                expected.view()};
+        ASSERT_EQ(wna16_cpu_rms_norm(&plan, views, 4, nullptr, 0, nullptr),
+                  WNA16_OK)
+            << wna16_status_message();
+        ASSERT_EQ(runOnDevice(wna16_cuda_rms_norm, &plan,
+                              {&x, &weight, &addend, &y}, 1),
+                  WNA16_OK)
+            << wna16_status_message();
+        EXPECT_LE(relativeError(y, expected.values()), 1e-6) << hidden;
+      }
+}
+
 TEST(Linear, EqualsTheCpu) {
   for (bool dense : {true, false}) {
     Random random(5);

@@ -231,26 +231,105 @@ TEST(Naming, PredictionLayersComeLast) {
   EXPECT_EQ(checkpoint->layers()[2].prefix, "mtp.layers.0.mlp");
 }
 
-// Its tensors are understood as far as they go; the architecture is refused
-// before any of them is called unknown.
-TEST(Naming, Gemma4IsRefusedByItsArchitecture) {
-  for (const char *names : {"moe.experts.", "experts."}) {
-    ModelStyle style;
-    style.modelType = "gemma4_text";
-    style.prefix = "model.language_model.";
-    style.block = "";
-    style.experts = names;
-    style.router = "router.proj";
-    CheckpointBuilder builder(style, LinearStyle{});
-    builder.addTensor(builder.block(0) + "router.scale", ScalarType::BF16,
-                      {64});
-    builder.addTensor(builder.block(0) + "router.per_expert_scale",
-                      ScalarType::BF16, {4});
-    EXPECT_CONTAINS(refusal(builder), "model_type \"gemma4_text\" is not "
-                                      "supported: its router and its experts");
-    builder.config["model_type"] = "gemma5";
-    EXPECT_CONTAINS(refusal(builder), "model_type \"gemma5\" is not known");
+/// A layer of Gemma-4: experts beside a dense part, and norms of the layer.
+CheckpointBuilder gemma4(const char *experts, const LinearStyle &linear) {
+  ModelStyle style;
+  style.modelType = "gemma4_text";
+  style.prefix = "model.language_model.";
+  style.block = "";
+  style.experts = experts;
+  style.router = "router.proj";
+  CheckpointBuilder builder(style, linear);
+  std::string layer = builder.block(0);
+  builder.addLinear(layer + "mlp.gate_proj", 64, 48, linear);
+  builder.addLinear(layer + "mlp.up_proj", 64, 48, linear);
+  builder.addLinear(layer + "mlp.down_proj", 48, 64, linear);
+  for (const char *norm :
+       {"pre_feedforward_layernorm.weight",
+        "pre_feedforward_layernorm_2.weight",
+        "post_feedforward_layernorm.weight",
+        "post_feedforward_layernorm_1.weight",
+        "post_feedforward_layernorm_2.weight", "router.scale"})
+    builder.addTensor(layer + norm, ScalarType::BF16, {64});
+  builder.addTensor(layer + "router.per_expert_scale", ScalarType::BF16, {4});
+  // Of the layer, but not of the block.
+  builder.addTensor(layer + "input_layernorm.weight", ScalarType::BF16, {64});
+  builder.addTensor(layer + "layer_scalar", ScalarType::BF16, {1});
+  for (const char *key : {"num_experts_per_tok", "hidden_act"})
+    builder.config.erase(key);
+  builder.config["top_k_experts"] = 3;
+  builder.config["hidden_activation"] = "gelu_pytorch_tanh";
+  builder.config["intermediate_size"] = 48;
+  builder.config["rms_norm_eps"] = 1e-5;
+  return builder;
+}
+
+TEST(Naming, Gemma4HasNormsAndADensePart) {
+  LinearStyle dense;
+  dense.stored = Stored::Dense;
+  for (const char *names : {"experts.", "moe.experts."})
+    for (const LinearStyle &linear : {LinearStyle{}, dense}) {
+      CheckpointBuilder builder = gemma4(names, linear);
+      if (linear.stored == Stored::Dense)
+        builder.fuseExperts(0, FusedStyle{});
+      Result<Checkpoint> checkpoint = open(builder);
+      ASSERT_TRUE(checkpoint) << checkpoint.message();
+      expectExact(*checkpoint, builder);
+      const MoELayer &layer = checkpoint->layers()[0];
+      EXPECT_EQ(layer.router.topK, 3);
+      EXPECT_TRUE(layer.router.renormalize);
+      EXPECT_EQ(layer.activation.kind, WNA16_GELU_TANH);
+      const std::string prefix = builder.block(0);
+      ASSERT_TRUE(layer.router.expertScale);
+      EXPECT_EQ(layer.router.expertScale->pattern,
+                prefix + "router.per_expert_scale");
+      ASSERT_TRUE(layer.shared);
+      EXPECT_EQ(
+          layer.shared->w2.parts[0].pattern.find(prefix + "mlp.down_proj"), 0u);
+      ASSERT_TRUE(layer.norms);
+      const std::pair<const NormSource *, const char *> norms[] = {
+          {&layer.norms->router, "router.scale"},
+          {&layer.norms->experts, "pre_feedforward_layernorm_2.weight"},
+          {&layer.norms->shared, "pre_feedforward_layernorm.weight"},
+          {&layer.norms->expertsOut, "post_feedforward_layernorm_2.weight"},
+          {&layer.norms->sharedOut, "post_feedforward_layernorm_1.weight"},
+          {&layer.norms->out, "post_feedforward_layernorm.weight"}};
+      for (const auto &[norm, name] : norms) {
+        EXPECT_EQ(norm->weight.pattern, prefix + name);
+        EXPECT_EQ(norm->epsilon, 1e-5);
+        EXPECT_EQ(norm->scale, norm == norms[0].first ? 0.125 : 1.0);
+      }
+    }
+}
+
+TEST(Naming, Gemma4LacksNothing) {
+  CheckpointBuilder whole = gemma4("experts.", LinearStyle{});
+  const std::string layer = whole.block(0);
+  for (const char *tensor : {"router.scale", "router.per_expert_scale",
+                             "post_feedforward_layernorm_1.weight"}) {
+    CheckpointBuilder builder = whole;
+    builder.tensors.erase(layer + tensor);
+    EXPECT_CONTAINS(refusal(builder), layer + tensor);
   }
+  CheckpointBuilder builder = whole;
+  for (const char *leaf : {"gate_proj", "up_proj", "down_proj"})
+    builder.removeModule(layer + "mlp." + leaf);
+  EXPECT_CONTAINS(refusal(builder),
+                  "missing the dense part beside the experts");
+  builder = whole;
+  builder.addTensor(layer + "post_feedforward_layernorm_3.weight",
+                    ScalarType::BF16, {64});
+  EXPECT_CONTAINS(refusal(builder), "not understood: " + layer +
+                                        "post_feedforward_layernorm_3.weight");
+  builder = whole;
+  builder.config["intermediate_size"] = 96;
+  EXPECT_CONTAINS(refusal(builder), "intermediate_size is 96");
+  builder = whole;
+  builder.config["rms_norm_eps"] = -1.0;
+  EXPECT_CONTAINS(refusal(builder), "expected rms_norm_eps to be 0 or more");
+  builder = whole;
+  builder.config["model_type"] = "gemma5";
+  EXPECT_CONTAINS(refusal(builder), "model_type \"gemma5\" is not known");
 }
 
 TEST(Naming, Mxfp4ExpertsAreRefused) {

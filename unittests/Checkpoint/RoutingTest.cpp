@@ -196,7 +196,6 @@ TEST(Routing, RefusesByName) {
            {"phimoe",
             {{"router_jitter_noise", -0.5}},
             "expected router_jitter_noise to be 0 or more, got -0.5"},
-           {"gemma4", Config::object(), "gemma4"},
            {"qwen3_moe", {{"scoring_func", "sqrtsoftplus"}}, "sqrtsoftplus"},
            {"deepseek_v3", groups, "correction bias"},
            {"deepseek_v2",

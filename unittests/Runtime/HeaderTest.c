@@ -11,15 +11,16 @@
 _Static_assert(sizeof(wna16_tensor) == 48, "as DLPack's DLTensor");
 _Static_assert(sizeof(wna16_weight) == 12 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_route_plan) == 10 * 8, "8-byte fields only");
+_Static_assert(sizeof(wna16_rms_norm_plan) == 4 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_linear_plan) == 14 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_experts_plan) == 37 * 8, "8-byte fields only");
 _Static_assert(sizeof(wna16_convert_plan) == 30 * 8, "8-byte fields only");
 
 /* The kernels have the types that the header promises. */
 wna16_kernel wna16_test_kernels[] = {
-    wna16_cpu_route,   wna16_cpu_linear,       wna16_cpu_fused_experts,
-    wna16_cpu_convert, wna16_cpu_convert_bias, wna16_cpu_dequantize,
-    wna16_cpu_quantize};
-wna16_workspace wna16_test_workspaces[] = {wna16_cpu_route_workspace,
-                                           wna16_cpu_linear_workspace,
-                                           wna16_cpu_fused_experts_workspace};
+    wna16_cpu_route,         wna16_cpu_rms_norm, wna16_cpu_linear,
+    wna16_cpu_fused_experts, wna16_cpu_convert,  wna16_cpu_convert_bias,
+    wna16_cpu_dequantize,    wna16_cpu_quantize};
+wna16_workspace wna16_test_workspaces[] = {
+    wna16_cpu_route_workspace, wna16_cpu_rms_norm_workspace,
+    wna16_cpu_linear_workspace, wna16_cpu_fused_experts_workspace};

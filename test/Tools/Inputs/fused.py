@@ -19,6 +19,8 @@ STYLES = {
     "gpt_oss-experts": dict(model="gpt_oss", sizes=(64, 32), bits=4, single=True),
     "gpt_oss-packed": dict(model="gpt_oss", sizes=(96, 32), bits=4, turns=True),
     "phimoe-packed": dict(model="phimoe", sizes=(64, 32), bits=4, single=True),
+    "gemma4-packed": dict(model="gemma4_text", sizes=(64, 32), bits=4, single=True),
+    "gemma4-float": dict(model="gemma4_text", sizes=(64, 40)),
     "llama4-float": dict(model="llama4_text", sizes=(64, 64), transposed=True),
     "qwen3_vl-float": dict(model="qwen3_vl_moe_text", sizes=(64, 40), transposed=True),
     "qwen3_5-float": dict(model="qwen3_5_moe_text", sizes=(64, 32)),
@@ -28,10 +30,22 @@ STYLES = {
     ),
 }
 BLOCKS = {"llama4_text": "feed_forward", "phimoe": "block_sparse_moe"}
-ROUTERS = {"gpt_oss": "router", "llama4_text": "router"}
+ROUTERS = {
+    "gpt_oss": "router",
+    "llama4_text": "router",
+    "gemma4_text": "router.proj",
+}
+NORMS = {
+    "router": "router.scale",
+    "experts": "pre_feedforward_layernorm_2.weight",
+    "experts_out": "post_feedforward_layernorm_2.weight",
+    "shared": "pre_feedforward_layernorm.weight",
+    "shared_out": "post_feedforward_layernorm_1.weight",
+    "out": "post_feedforward_layernorm.weight",
+}
 LEAVES = {"phimoe": ("w1", "w3", "w2")}
 LIMIT, ALPHA = 0.5, 1.702
-JITTER = 0.25
+JITTER, EPSILON = 0.25, 1e-3
 
 
 def bf16(values):
@@ -92,6 +106,9 @@ class Model:
         self.random = random.Random(json.dumps(style))
         self.bits = style.get("bits", 0)
         self.block = "model.layers.0." + BLOCKS.get(self.name, "mlp") + "."
+        if self.name == "gemma4_text":
+            self.block = "model.language_model.layers.0."
+        self.norms, self.scales = {}, [1.0] * EXPERTS
         self.tensors = {}
 
     def floats(self, *shape):
@@ -199,6 +216,25 @@ class Model:
                 if self.name == "gpt_oss":
                     self.tensors[base + "bias"] = ("BF16", layer[3 + i])
 
+    def add_shared(self, module):
+        """A dense expert beside the others."""
+        shared = [
+            self.floats(self.inner, self.hidden),
+            self.floats(self.inner, self.hidden),
+            self.floats(self.hidden, self.inner),
+        ]
+        for leaf, values in zip(("gate_proj", "up_proj", "down_proj"), shared):
+            self.tensors[f"{self.block}{module}.{leaf}.weight"] = ("BF16", values)
+        return shared + [[0] * self.inner, [0] * self.inner, [0] * self.hidden]
+
+    def add_norms(self):
+        for norm, tensor in NORMS.items():
+            self.norms[norm] = [1 + value for value in self.floats(self.hidden)]
+            self.tensors[self.block + tensor] = ("BF16", self.norms[norm])
+        self.scales = [1 + value for value in self.floats(EXPERTS)]
+        name = self.block + "router.per_expert_scale"
+        self.tensors[name] = ("BF16", self.scales)
+
     def config(self):
         config = dict(
             model_type=self.name,
@@ -207,7 +243,8 @@ class Model:
             num_experts=EXPERTS,
             num_experts_per_tok=1 if self.name == "llama4_text" else TOP_K,
             num_hidden_layers=1,
-            hidden_act="silu",
+            hidden_act="gelu_pytorch_tanh" if self.norms else "silu",
+            rms_norm_eps=EPSILON,
             swiglu_limit=LIMIT if self.name == "gpt_oss" else None,
             norm_topk_prob=True,
             router_jitter_noise=JITTER if self.name == "phimoe" else None,
@@ -224,7 +261,7 @@ class Model:
             config["quantization_config"] = dict(
                 quant_method="compressed-tensors",
                 format="pack-quantized",
-                ignore=["re:.*router$", "re:.*mlp.gate$"],
+                ignore=["re:.*router", "re:.*mlp.gate$", "re:.*language_model.*mlp"],
                 config_groups=dict(group_0=dict(targets=["Linear"], weights=weights)),
             )
         return config
@@ -239,7 +276,19 @@ def sigmoid(value):
     return 1 / (1 + math.exp(-value))
 
 
+def normed(x, weight, scale=1):
+    size = math.sqrt(math.fsum(value * value for value in x) / len(x) + EPSILON)
+    return [value / size * w * scale for value, w in zip(x, weight)]
+
+
+def gelu_tanh(value):
+    inner = math.sqrt(2 / math.pi) * (value + 0.044715 * value**3)
+    return 0.5 * value * (1 + math.tanh(inner))
+
+
 def activate(model, gate, up):
+    if model.norms:
+        return gelu_tanh(gate) * up
     if model.name != "gpt_oss":
         return gate * sigmoid(gate) * up
     gate, up = min(gate, LIMIT), max(-LIMIT, min(up, LIMIT))
@@ -279,10 +328,13 @@ def route(model, logits):
         return ids, mix(logits, ids)
     # A softmax over all, renormalised, is a softmax over the chosen ones.
     powers = [math.exp(logits[e]) for e in ids]
-    return ids, [power / sum(powers) for power in powers]
+    weights = [power / sum(powers) for power in powers]
+    return ids, [weight * model.scales[e] for e, weight in zip(ids, weights)]
 
 
 def forward(model, experts, shared, router, bias, x):
+    if model.norms:
+        return forward_normed(model, experts, shared, router, x)
     logits = product(router, x, bias)
     ids, weights = route(model, logits)
     out = [0.0] * model.hidden
@@ -300,6 +352,25 @@ def forward(model, experts, shared, router, bias, x):
                 experts_out=out, out=total)
 
 
+def forward_normed(model, experts, shared, router, x):
+    """Gemma-4: what the layer adds to the hidden state after attention."""
+    norms = model.norms
+    logits = product(router, normed(x, norms["router"], model.hidden**-0.5))
+    ids, weights = route(model, logits)
+    inner = normed(x, norms["experts"])
+    routed = [0.0] * model.hidden
+    for e, weight in zip(ids, weights):
+        y = run_expert(model, experts[e], inner)
+        routed = [a + weight * b for a, b in zip(routed, y)]
+    beside = run_expert(model, shared, normed(x, norms["shared"]))
+    parts = zip(
+        normed(routed, norms["experts_out"]), normed(beside, norms["shared_out"])
+    )
+    out = normed([a + b for a, b in parts], norms["out"])
+    return dict(router_logits=logits, topk_ids=ids, topk_weights=weights,
+                experts_out=routed, out=out)
+
+
 def main():
     style, directory = sys.argv[1:]
     os.makedirs(directory, exist_ok=True)
@@ -313,15 +384,10 @@ def main():
         model.tensors[base + ".bias"] = ("BF16", bias)
     shared = None
     if model.name == "llama4_text":
-        shared = [
-            model.floats(model.inner, model.hidden),
-            model.floats(model.inner, model.hidden),
-            model.floats(model.hidden, model.inner),
-        ]
-        for leaf, values in zip(("gate_proj", "up_proj", "down_proj"), shared):
-            name = f"{model.block}shared_expert.{leaf}.weight"
-            model.tensors[name] = ("BF16", values)
-        shared += [[0] * model.inner, [0] * model.inner, [0] * model.hidden]
+        shared = model.add_shared("shared_expert")
+    if model.name == "gemma4_text":
+        shared = model.add_shared("mlp")
+        model.add_norms()
     write(os.path.join(directory, "model.safetensors"), model.tensors)
     with open(os.path.join(directory, "config.json"), "w") as file:
         json.dump(model.config(), file, indent=1)

@@ -70,6 +70,48 @@ def WNA16_LinearOp : WNA16_MoEOp<"linear"> {
   }];
 }
 
+def WNA16_RmsNormOp : WNA16_MoEOp<"rms_norm"> {
+  let summary = "rows of x over their root mean square, times a weight";
+  let description = [{
+    y = x / sqrt(mean(x^2) + `epsilon`) * weight * `scale` + addend, in f32, the
+    mean being over the columns; rounded once to the type of y. Models whose
+    router and experts read, or whose sum adds, different norms (Gemma-4) have
+    them within the block.
+
+    | operand | shape | element |
+    |---|---|---|
+    | x, addend | [M, K] | f16, bf16, f32 |
+    | weight | [K] | f16, bf16, f32 |
+    | init | [M, K] | f16, bf16, f32 |
+
+    Constraints:
+    - (C1) x is [M, K] with a static K of 1 or more.
+    - (C2) the weight is [K].
+    - (C3) addend and init have the shape of x.
+    - (C4) `epsilon` is finite and not negative, `scale` is finite.
+
+    ```mlir
+    %y = wna16.rms_norm x(%x : tensor<?x256xbf16>) weight(%w : tensor<256xbf16>)
+        outs(%init : tensor<?x256xf32>) {epsilon = 1.0e-6} -> tensor<?x256xf32>
+    ```
+  }];
+  let arguments = (ins WNA16_PlainTensor:$x, WNA16_PlainTensor:$weight,
+                       Optional<WNA16_PlainTensor>:$addend,
+                       WNA16_PlainTensor:$init, F64Attr:$epsilon,
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale,
+                       OptionalAttr<StrAttr>:$backend);
+  let results = (outs WNA16_PlainTensor:$result);
+  let assemblyFormat = [{
+    `x` `(` $x `:` type($x) `)` `weight` `(` $weight `:` type($weight) `)`
+    (`add` `(` $addend^ `:` type($addend) `)`)?
+    `outs` `(` $init `:` type($init) `)` attr-dict `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    int64_t getHidden() { return getX().getType().getDimSize(1); }
+  }];
+}
+
 def WNA16_RouteOp : WNA16_MoEOp<"route", [AttrSizedOperandSegments]> {
   let summary = "router logits -> routing weights and expert ids";
   let description = [{

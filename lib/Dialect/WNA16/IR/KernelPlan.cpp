@@ -205,6 +205,13 @@ static void buildLinear(FieldReader &read, SmallVectorImpl<int64_t> *words) {
             words);
 }
 
+static void buildNorm(FieldReader &read, SmallVectorImpl<int64_t> *words) {
+  copyWords(wna16_rms_norm_plan{WNA16_ABI_VERSION, read.integer("hidden"),
+                                read.number("epsilon", 0.0),
+                                read.number("scale", 1.0)},
+            words);
+}
+
 static void buildConvert(FieldReader &read, SmallVectorImpl<int64_t> *words) {
   wna16_convert_plan plan = {};
   plan.abi_version = WNA16_ABI_VERSION;
@@ -269,6 +276,11 @@ static const KindRow kKinds[] = {
       {"logits", "correction", "expert_scale", "weights", "ids"},
       "logits"},
      buildRoute},
+    {{"rms_norm",
+      {"hidden", "epsilon", "scale"},
+      {"x", "weight", "addend", "y"},
+      "x"},
+     buildNorm},
     {{"convert", {"source", "target", "window"}, {"source*", "target*"}},
      buildConvert},
     {{"convert_bias", {"source", "target", "window"}, {"source", "target"}},

@@ -79,6 +79,42 @@ LogicalResult LinearOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// RmsNormOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+RmsNormOp::reifyResultShapes(OpBuilder &builder,
+                             ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+LogicalResult RmsNormOp::verify() {
+  RankedTensorType x = getX().getType();
+  if (!isTensor(x, {ShapedType::kDynamic, ShapedType::kDynamic}) ||
+      x.isDynamicDim(1) || x.getDimSize(1) < 1)
+    return emitOpError() << "(C1) expected x [M, K] of f16, bf16 or f32 with a "
+                            "static K of 1 or more, got "
+                         << x;
+  if (!isTensor(getWeight().getType(), {x.getDimSize(1)}))
+    return emitOpError() << "(C2) expected a weight [" << x.getDimSize(1)
+                         << "] of f16, bf16 or f32, got "
+                         << getWeight().getType();
+  for (Value other : {Value(getAddend()), Value(getInit())})
+    if (other &&
+        !isTensor(cast<RankedTensorType>(other.getType()), x.getShape()))
+      return emitOpError() << "(C3) expected addend and init to be floats of "
+                              "the shape of x, got "
+                           << other.getType() << " for x " << x;
+  double epsilon = getEpsilon().convertToDouble();
+  double scale = getScale().convertToDouble();
+  if (!std::isfinite(epsilon) || epsilon < 0 || !std::isfinite(scale))
+    return emitOpError() << "(C4) expected an epsilon of 0 or more and a "
+                            "finite scale, got "
+                         << epsilon << " and " << scale;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // RouteOp
 //===----------------------------------------------------------------------===//
 
