@@ -74,12 +74,12 @@ struct LayerInfo {
 /// Reads the facts off an operation and the `wna16.route` that feeds it.
 LayerInfo describeLayer(FusedExpertsOp op);
 
-/// The name for people of the layer that an operation belongs to: its
 /// Reads a deployment from words as people write them: "eplb", "lora",
 /// "flashinfer-int4", "all2all=NAME", "humming-gemm=NAME".
 Result<LayerInfo::Deployment>
 parseDeployment(llvm::ArrayRef<std::string> words);
 
+/// The name for people of the layer that an operation belongs to: its
 /// location's, or its function's.
 std::string layerName(mlir::Operation *op);
 
