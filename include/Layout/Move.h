@@ -62,6 +62,30 @@ Failure moveWeight(const WeightSpec &source, const WeightBuffers &from,
                    const WeightSpec &target, const WeightBuffers &to,
                    ExpertRange range, Window window = {});
 
+/// The same in steps, for threads: all of `moveSides` in any order, then all of
+/// `moveCodes`. A large expert is several steps.
+class WeightMove {
+public:
+  /// Fails where `moveWeight` does before it has seen an expert.
+  static Result<WeightMove> plan(const WeightSpec &source,
+                                 const WeightBuffers &from,
+                                 const WeightSpec &target,
+                                 const WeightBuffers &to, ExpertRange range,
+                                 Window window = {});
+  WeightMove(WeightMove &&);
+  WeightMove &operator=(WeightMove &&);
+  ~WeightMove();
+
+  int64_t steps() const;
+  Failure moveSides(int64_t step) const;
+  Failure moveCodes(int64_t step) const;
+
+private:
+  struct State;
+  explicit WeightMove(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
 /// Writes dense values [experts of range, rows, input], output axis first, in
 /// `type`: (Q - z) * s computed in f32 and rounded once; with `scaleFirst`,
 /// upstream's rnd(rnd(Q - z) * rnd(s)). `out` is the address of expert 0.

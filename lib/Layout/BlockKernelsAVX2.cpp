@@ -52,11 +52,11 @@ private:
 };
 
 struct Exchange {
-  Vector before, after;
+  Vector before;
   bool swapsHalves;
 
   explicit Exchange(const wna16::BlockStep &step)
-      : before(Vector::load(step.table[0])), after(Vector::load(step.table[1])),
+      : before(Vector::load(step.table[0])),
         swapsHalves(step.kind == wna16::BlockStep::Kind::HalfExchange) {}
   void apply(Vector &a, Vector &b) const {
     if (swapsHalves) {
@@ -66,8 +66,8 @@ struct Exchange {
       return;
     }
     __m256i x = a.shuffle(before).bits, y = b.shuffle(before).bits;
-    a = Vector{_mm256_unpacklo_epi64(x, y)}.shuffle(after);
-    b = Vector{_mm256_unpackhi_epi64(x, y)}.shuffle(after);
+    a.bits = _mm256_unpacklo_epi64(x, y);
+    b.bits = _mm256_unpackhi_epi64(x, y);
   }
 };
 
@@ -77,9 +77,10 @@ struct Exchange {
 
 /// 32 bytes hold inputs k0 k1 of outputs n0 n1 n2, output n3 in the high
 /// nibble; n4 tells one 32 bytes from the next.
-static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
   const __m256i ones = _mm256_set1_epi8(1), mask = _mm256_set1_epi8(15);
   const __m256i pairs = _mm256_set1_epi16(1);
+  const __m256i inputs = _mm256_set1_epi32(block.inputs);
   for (int half : {0, 1}) {
     __m256i low = _mm256_setzero_si256(), high = low;
     auto add = [&](__m256i &sum, __m256i codes) {
@@ -87,19 +88,26 @@ static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
           _mm256_maddubs_epi16(_mm256_and_si256(codes, mask), ones);
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, pairs));
     };
-    for (int64_t at = 32 * half; at < bytes; at += 64) {
-      __m256i codes =
-          _mm256_loadu_si256(reinterpret_cast<const __m256i *>(block + at));
+    for (int64_t at = 32 * half; at < block.bytes; at += 64) {
+      __m256i codes = Vector::load(block.codes + at).bits;
       add(low, codes);
       add(high, _mm256_srli_epi16(codes, 4));
     }
-    auto *out = reinterpret_cast<__m256i *>(sums + 16 * half);
-    _mm256_storeu_si256(out, low);
-    _mm256_storeu_si256(out + 1, high);
+    auto store = [&](__m256i sum, int n) {
+      __m256i zeros = _mm256_cvtepu8_epi32(
+          _mm_loadl_epi64(reinterpret_cast<const __m128i *>(block.zeros + n)));
+      Vector result{_mm256_sub_epi32(sum, _mm256_mullo_epi32(zeros, inputs))};
+      if (block.streams)
+        result.stream(sums + 4 * n);
+      else
+        result.store(sums + 4 * n);
+    };
+    store(low, 16 * half);
+    store(high, 16 * half + 8);
   }
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX2 = {
-    {/*laneBits=*/4, /*halves=*/true, /*fused=*/false, /*pairSteps=*/2},
+    {/*laneBits=*/4, /*halves=*/true, /*fused=*/false, /*pairSteps=*/3},
     runBlocks,
     addBlock};

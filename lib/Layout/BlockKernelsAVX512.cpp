@@ -64,26 +64,37 @@ struct Exchange {
 
 #include "BlockSteps.h"
 
+/// 16 sums, of inputs less zero points.
+static void storeSums(__m512i sums, __m128i zeros,
+                      const wna16::CodeBlock &block, uint8_t *to) {
+  __m512i less = _mm512_mullo_epi32(_mm512_cvtepu8_epi32(zeros),
+                                    _mm512_set1_epi32(block.inputs));
+  Vector result{_mm512_sub_epi32(sums, less)};
+  if (block.streams)
+    result.stream(to);
+  else
+    result.store(to);
+}
+
 /// A register holds inputs k0 k1 of outputs n0 n1 n2 n4, output n3 in the high
 /// nibble.
-static void addBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
   const __m512i ones = _mm512_set1_epi8(1), mask = _mm512_set1_epi8(15);
   __m512i low = _mm512_setzero_si512(), high = low;
-  for (int64_t at = 0; at < bytes; at += 64) {
-    __m512i codes = _mm512_loadu_si512(block + at);
+  for (int64_t at = 0; at < block.bytes; at += 64) {
+    __m512i codes = _mm512_loadu_si512(block.codes + at);
     low = _mm512_dpbusd_epi32(low, _mm512_and_si512(codes, mask), ones);
     high = _mm512_dpbusd_epi32(
         high, _mm512_and_si512(_mm512_srli_epi16(codes, 4), mask), ones);
   }
-  // Lanes count n0 n1 n2 n4: each half of 8 goes to its two quarters of 32.
-  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums),
-                      _mm512_castsi512_si256(low));
-  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 8),
-                      _mm512_castsi512_si256(high));
-  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 16),
-                      _mm512_extracti64x4_epi64(low, 1));
-  _mm256_storeu_si256(reinterpret_cast<__m256i *>(sums + 24),
-                      _mm512_extracti64x4_epi64(high, 1));
+  // Lanes count n0 n1 n2 n4; memory n0 n1 n2 n3 n4.
+  auto zeros = [&](int n) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i *>(block.zeros + n));
+  };
+  constexpr int kLowHalves = 0x44, kHighHalves = 0xee;
+  storeSums(_mm512_shuffle_i64x2(low, high, kLowHalves), zeros(0), block, sums);
+  storeSums(_mm512_shuffle_i64x2(low, high, kHighHalves), zeros(16), block,
+            sums + 64);
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX512 = {

@@ -14,6 +14,7 @@ using namespace wna16;
 
 /// Targets below this may as well stay in the caches.
 static constexpr int64_t kStreamBytes = int64_t(1) << 18;
+static constexpr int64_t kLine = 64;
 
 static int trailingZeros(int64_t value) {
   return value ? __builtin_ctzll(static_cast<uint64_t>(value)) : 62;
@@ -52,9 +53,12 @@ static bool isExact(const AddressMap &map, const MoveExtents &extents) {
 //===----------------------------------------------------------------------===//
 
 BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
-                       int unitBits, const MoveExtents &shape, bool plans)
-    : extents(shape), unitBits(unitBits), totalBytes(to.size() * unitBits / 8),
-      tileBytes(to.tile() * unitBits / 8), exact(isExact(to, shape)),
+                       int unitBits, const MoveExtents &shape, bool plans,
+                       int convertedBits)
+    : extents(shape), unitBits(unitBits),
+      sourceBits(convertedBits ? convertedBits : unitBits),
+      totalBytes(to.size() * unitBits / 8), tileBytes(to.tile() * unitBits / 8),
+      exact(isExact(to, shape)),
       padless(exact && shape.inners == shape.targetInners &&
               shape.outputs == shape.targetOutputs) {
   for (Axis axis : {Axis::Input, Axis::Output, Axis::Half, Axis::Group})
@@ -70,8 +74,10 @@ BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
   if (plans && extents.outputs > 0 && extents.inners > 0 && plan(from, to)) {
     listBlocks(from, to);
     inspects = coversTiles(to);
+    program = BlockProgram::make(program.plan, kernels->machine,
+                                 {inspects || gathersLines(), convertedBits});
     if (inspects)
-      program = BlockProgram::make(program.plan, kernels->machine, true);
+      listTiles();
     return;
   }
   exact = false;
@@ -106,7 +112,7 @@ bool BlockMover::plan(const AddressMap &from, const AddressMap &to) {
     if (!plan)
       continue;
     kernels = candidate;
-    program = BlockProgram::make(*plan, candidate->machine);
+    program.plan = *plan;
     return true;
   }
   return false;
@@ -117,8 +123,9 @@ void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
   int64_t inners = program.plan.inners(), steps = program.plan.outputs();
   int64_t innerEnd = extents.targetInners / inners * inners;
   int64_t outputEnd = extents.targetOutputs / steps * steps;
-  // Blocks follow the target's addresses as far as one axis goes.
-  bool innerFirst = inner(to, extents.inner, inners) < to.row(steps);
+  // Blocks follow the source's addresses as far as one axis goes: loads wait
+  // for memory, streaming stores do not.
+  bool innerFirst = inner(from, extents.inner, inners) < from.row(steps);
   for (int64_t half = 0; half < extents.halves; ++half) {
     int64_t outer = innerFirst ? outputEnd / steps : innerEnd / inners;
     int64_t count = innerFirst ? innerEnd / inners : outputEnd / steps;
@@ -145,7 +152,7 @@ void BlockMover::listBlock(const AddressMap &from, const AddressMap &to,
         from.row(sourceRow(block, block.outputBegin)) +
         inner(from, extents.inner, extents.innerBegin + block.innerBegin);
     toOffsets.push_back(address * unitBits / 8);
-    fromOffsets.push_back(source * unitBits / 8);
+    fromOffsets.push_back(source * sourceBits / 8);
     return;
   }
   cleared.push_back(address * unitBits / 8);
@@ -153,6 +160,14 @@ void BlockMover::listBlock(const AddressMap &from, const AddressMap &to,
   block.innerEnd = std::min(block.innerEnd, extents.filledInners);
   if (block.outputBegin < block.outputEnd && block.innerBegin < block.innerEnd)
     left.push_back(block);
+}
+
+/// Whether lines of the target are put together in the scratch buffer, so that
+/// registers that are shorter can stream them whole.
+bool BlockMover::gathersLines() const {
+  return totalBytes >= kStreamBytes &&
+         kernels->machine.registerBytes() < kLine &&
+         (int64_t(1) << program.plan.target.runBits) * unitBits / 8 >= kLine;
 }
 
 /// Whether the program's blocks consist of whole tiles, with a trailer each,
@@ -166,76 +181,87 @@ bool BlockMover::coversTiles(const AddressMap &to) const {
 // Moving
 //===----------------------------------------------------------------------===//
 
-void BlockMover::run(const uint8_t *from, uint8_t *to, uint8_t flip) const {
+void BlockMover::clear(uint8_t *to, Slice slice) const {
   if (!exact)
-    std::fill_n(to, totalBytes, 0);
+    std::fill(to + slice.begin(totalBytes), to + slice.end(totalBytes), 0);
+}
+
+void BlockMover::run(const Work &work, Slice slice) const {
   if (!kernels)
     return;
-  BlockList list = blocks(from, to, flip);
-  kernels->run(program, list);
-  for (int64_t block : cleared)
-    clear(to + block);
-}
-
-void BlockMover::run(const uint8_t *from, uint8_t *to, uint8_t flip,
-                     const TileVisitor &visit) const {
-  if (!inspects)
-    return run(from, to, flip);
   struct Context {
     const BlockMover *mover;
-    const TileVisitor *visit;
-  } context{this, &visit};
-  BlockList list = blocks(from, to, flip);
+    const Work *work;
+    int64_t firstBlock;
+    bool streams;
+  } context{this, &work, 0, false};
+  BlockList list = blocks(work, slice);
+  context.firstBlock = list.toOffsets - toOffsets.data();
+  context.streams = list.streams;
   list.context = &context;
-  list.inspect = [](void *opaque, int64_t block, const uint8_t *codes) {
-    auto &[mover, visit] = *static_cast<Context *>(opaque);
-    int64_t tiles = int64_t(1)
-                    << (mover->program.plan.bits() - mover->tileBits);
-    int64_t bytes = (int64_t(1) << mover->tileBits) * mover->unitBits / 8;
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      int64_t offset =
-          mover->program.plan.target.offset(tile << mover->tileBits) *
-          mover->unitBits / 8;
-      (*visit)((mover->toOffsets[block] + offset) / mover->tileBytes,
-               codes + tile * bytes);
-    }
-  };
+  if (inspects)
+    list.inspect = [](void *opaque, int64_t block, const uint8_t *codes) {
+      const Context &run = *static_cast<Context *>(opaque);
+      const BlockMover &mover = *run.mover;
+      int64_t at = mover.toOffsets[run.firstBlock + block];
+      int64_t bytes = (int64_t(1) << mover.tileBits) * mover.unitBits / 8;
+      for (int64_t offset : mover.tileOffsets) {
+        (*run.work->visit)((at + offset) / mover.tileBytes, codes, run.streams);
+        codes += bytes;
+      }
+    };
+  if (work.convert)
+    list.fetch = [](void *opaque, const uint8_t *from, int64_t bytes,
+                    uint8_t *scratch) {
+      (*static_cast<Context *>(opaque)->work->convert)(from, bytes, scratch);
+    };
   kernels->run(program, list);
+  if (slice.isLast())
+    for (int64_t block : cleared)
+      clearBlock(work.to + block);
 }
 
-BlockList BlockMover::blocks(const uint8_t *from, uint8_t *to,
-                             uint8_t flip) const {
+/// Offsets of the tiles of a block, in the order in which the target counts.
+void BlockMover::listTiles() {
+  int64_t tile = int64_t(1) << tileBits, end = int64_t(1)
+                                               << program.plan.bits();
+  for (int64_t at = 0; at < end; at += tile)
+    tileOffsets.push_back(program.plan.target.offset(at) * unitBits / 8);
+}
+
+BlockList BlockMover::blocks(const Work &work, Slice slice) const {
   BlockList list;
-  list.from = from;
-  list.to = to;
-  list.fromOffsets = fromOffsets.data();
-  list.toOffsets = toOffsets.data();
-  list.count = static_cast<int64_t>(toOffsets.size());
-  list.flip = flip;
-  list.streams = streams(to);
+  auto count = static_cast<int64_t>(toOffsets.size());
+  int64_t first = slice.begin(count);
+  list.from = work.from;
+  list.to = work.to;
+  list.fromOffsets = fromOffsets.data() + first;
+  list.toOffsets = toOffsets.data() + first;
+  list.count = slice.end(count) - first;
+  list.flip = work.flip;
+  list.streams = streams(work.to);
   return list;
 }
 
 /// Streaming stores want whole, aligned lines.
 bool BlockMover::streams(const uint8_t *to) const {
-  constexpr int64_t kLine = 64;
-  int64_t bytes = kernels->machine.registerBytes();
-  if (bytes < kLine)
+  auto aligned = [](int64_t offset) { return offset % kLine == 0; };
+  if (totalBytes < kStreamBytes ||
+      !aligned(static_cast<int64_t>(reinterpret_cast<uintptr_t>(to))) ||
+      !std::all_of(toOffsets.begin(), toOffsets.end(), aligned))
     return false;
-  auto aligned = [&](int64_t offset) { return offset % bytes == 0; };
   const BlockPass &last = program.passes.back();
   const BlockPass::Offsets &out = last.out;
+  if (last.writesTarget)
+    return kernels->machine.registerBytes() >= kLine &&
+           std::all_of(out.first.begin(), out.first.end(), aligned) &&
+           std::all_of(std::begin(out.second), std::end(out.second), aligned);
   const BlockProgram::Copies &scatter = program.scatter;
-  return totalBytes >= kStreamBytes &&
-         aligned(static_cast<int64_t>(reinterpret_cast<uintptr_t>(to))) &&
-         std::all_of(toOffsets.begin(), toOffsets.end(), aligned) &&
-         std::all_of(out.first.begin(), out.first.end(), aligned) &&
-         std::all_of(std::begin(out.second), std::end(out.second), aligned) &&
-         aligned(scatter.bytes) &&
+  return aligned(scatter.bytes) &&
          std::all_of(scatter.memory.begin(), scatter.memory.end(), aligned);
 }
 
-void BlockMover::clear(uint8_t *to) const {
+void BlockMover::clearBlock(uint8_t *to) const {
   const BlockOrder &order = program.plan.target;
   int64_t run = int64_t(1) << order.runBits;
   for (int64_t at = 0; at < int64_t(1) << program.plan.bits(); at += run)

@@ -18,6 +18,7 @@
 
 #include "BlockProgram.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace wna16 {
@@ -39,29 +40,60 @@ struct MoveExtents {
   int64_t targetOutputs = 0;
 };
 
+/// One of `count` parts of a move that different threads may take. Blocks are
+/// shared out; the last part has what they leave.
+struct Slice {
+  int64_t index = 0;
+  int64_t count = 1;
+
+  bool isLast() const { return index + 1 == count; }
+  /// Where the slice begins among `size` things; index 1 of 0: where it ends.
+  int64_t begin(int64_t size) const {
+    return size / count * index + std::min(index, size % count);
+  }
+  int64_t end(int64_t size) const {
+    return Slice{index + 1, count}.begin(size);
+  }
+};
+
 class BlockMover {
 public:
   /// Target coordinates within one half.
   struct Rect {
     int64_t half, outputBegin, outputEnd, innerBegin, innerEnd;
   };
-  /// Told of each tile of the target once, in any order.
-  using TileVisitor = std::function<void(int64_t tile, const uint8_t *codes)>;
+  /// Told of each tile of the target once, in any order; `streams`: what
+  /// follows it may bypass the caches.
+  using TileVisitor =
+      std::function<void(int64_t tile, const uint8_t *codes, bool streams)>;
+  /// Converts units that lie side by side, `bytes` of the target's.
+  using Converter =
+      std::function<void(const uint8_t *from, int64_t bytes, uint8_t *to)>;
+
+  /// What a run moves, and what is done with it on the way.
+  struct Work {
+    const uint8_t *from = nullptr;
+    uint8_t *to = nullptr;
+    uint8_t flip = 0;                   ///< XORed into every byte moved
+    const TileVisitor *visit = nullptr; ///< of tiles that a trailer follows
+    const Converter *convert = nullptr; ///< where units differ in size
+  };
 
   BlockMover() = default;
-  /// Plans for the current instruction set. `unitBits` is 4, 8, 16 or 32.
-  /// Without `plans` all is left to the caller.
+  /// Plans for the current instruction set. `unitBits` is 4, 8, 16 or 32;
+  /// `convertedBits`: of a unit of the source, if units are converted. Without
+  /// `plans` all is left to the caller.
   BlockMover(const AddressMap &from, const AddressMap &to, int unitBits,
-             const MoveExtents &extents, bool plans);
+             const MoveExtents &extents, bool plans, int convertedBits = 0);
 
-  /// Moves blocks and clears; `flip` is XORed into every byte moved.
-  void run(const uint8_t *from, uint8_t *to, uint8_t flip) const;
-  /// The same for tiles that a trailer follows.
-  void run(const uint8_t *from, uint8_t *to, uint8_t flip,
-           const TileVisitor &visit) const;
+  /// Clears what has no coordinate; before any slice of `run`.
+  void clear(uint8_t *to, Slice slice) const;
+  /// Moves blocks, and clears those that the source has a part of.
+  void run(const Work &work, Slice slice) const;
   /// Whether `run` visits tiles; otherwise they are complete once the caller
   /// has filled the rest.
   bool visits() const { return inspects; }
+  int64_t bytes() const { return totalBytes; }
 
   /// Whether every unit of the target is one that moves: no padding of any
   /// kind.
@@ -80,13 +112,15 @@ private:
   BlockLimits limits() const;
   void listBlocks(const AddressMap &from, const AddressMap &to);
   void listBlock(const AddressMap &from, const AddressMap &to, Rect block);
+  bool gathersLines() const;
   bool coversTiles(const AddressMap &to) const;
-  void clear(uint8_t *to) const;
+  void listTiles();
+  void clearBlock(uint8_t *to) const;
   bool streams(const uint8_t *to) const;
-  BlockList blocks(const uint8_t *from, uint8_t *to, uint8_t flip) const;
+  BlockList blocks(const Work &work, Slice slice) const;
 
   MoveExtents extents; ///< two halves without a seam count as one
-  int unitBits = 8;
+  int unitBits = 8, sourceBits = 8;
   int64_t totalBytes = 0, tileBytes = 0;
   int tileBits = 0;  ///< log2 of units of a tile
   bool exact = true; ///< every unit of the target has a coordinate
@@ -95,6 +129,7 @@ private:
   const BlockKernels *kernels = nullptr; ///< null: no program
   BlockProgram program;
   std::vector<int64_t> fromOffsets, toOffsets; ///< of whole blocks, in bytes
+  std::vector<int64_t> tileOffsets;            ///< of a block that is inspected
   std::vector<int64_t> cleared; ///< blocks of which the source has not all
   std::vector<Rect> left;
 };

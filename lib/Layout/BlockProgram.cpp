@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <numeric>
 
 using namespace wna16;
@@ -22,9 +23,10 @@ using LaneBits = std::vector<int>;
 /// Takes a plan's permutation apart into steps.
 class Builder {
 public:
-  Builder(const MovePlan &plan, BlockMachine machine, bool inspects)
-      : plan(plan), machine(machine), inspects(inspects),
-        firstLane(plan.unitBits == 4 ? 1 : 0),
+  Builder(const MovePlan &plan, BlockMachine machine, BlockStaging staging,
+          int fetchedUnits)
+      : plan(plan), machine(machine), staging(staging),
+        fetchedUnits(fetchedUnits), firstLane(plan.unitBits == 4 ? 1 : 0),
         laneEnd(firstLane + machine.laneBits),
         firstRegister(laneEnd + (machine.halves ? 1 : 0)), holds(plan.bits()) {
     for (int bit = 0; bit < plan.bits(); ++bit)
@@ -101,7 +103,8 @@ private:
     append(BlockStep::Kind::Exchange, at);
   }
 
-  /// Puts lane bits in order, as part of the last exchange if there is one.
+  /// Puts lane bits in order, as part of the last exchange where one
+  /// instruction does both.
   void placeOrder() {
     LaneBits order(machine.laneBits);
     bool ordered = true;
@@ -109,8 +112,9 @@ private:
       order[lane] = find(firstLane + lane) - firstLane;
       ordered &= order[lane] == lane;
     }
-    if (steps.empty() ||
-        (!ordered && steps.back().kind != BlockStep::Kind::Exchange)) {
+    bool joins = machine.fused && !steps.empty() &&
+                 steps.back().kind == BlockStep::Kind::Exchange;
+    if (steps.empty() || (!ordered && !joins)) {
       append(BlockStep::Kind::Shuffle, laneEnd - 1);
       fillTable(order, steps.back().table[0]);
     } else if (!ordered) {
@@ -143,7 +147,6 @@ private:
       ++next;
       if (!machine.fused) {
         fillTable(before, step.table[0]);
-        fillTable(after, step.table[1]);
         continue;
       }
       int top = 1 << (machine.laneBits - 1);
@@ -195,11 +198,12 @@ private:
     BlockPass &pass = program.passes.back();
     bool first = program.passes.size() == 1;
     pass.pairSteps = static_cast<int>(pairBits.size());
-    pass.readsSource = first && plan.source.runBits >= firstRegister;
+    pass.readsSource =
+        first && !staging.fetchedBits && plan.source.runBits >= firstRegister;
     pass.writesTarget =
-        last && !inspects && plan.target.runBits >= firstRegister;
+        last && !staging.result && plan.target.runBits >= firstRegister;
     pass.in = list([&](int64_t slot) {
-      return pass.readsSource ? bytes(plan.source.offset(slot << firstRegister))
+      return pass.readsSource ? sourceBytes(slot << firstRegister)
                               : slot * registerBytes();
     });
     pass.out = list([&](int64_t slot) {
@@ -208,9 +212,12 @@ private:
       return last ? bytes(targetCount(slot)) : slot * registerBytes();
     });
     if (first && !pass.readsSource)
-      program.gather = copies(plan.source);
+      program.gather =
+          copies(plan.source, [&](int64_t at) { return sourceBytes(at); });
     if (last && !pass.writesTarget)
-      program.scatter = copies(plan.target);
+      program.scatter = copies(plan.target, [&](int64_t at) {
+        return bytes(plan.target.offset(at));
+      });
   }
 
   template <typename OffsetOf>
@@ -235,12 +242,21 @@ private:
     return count;
   }
 
-  BlockProgram::Copies copies(const BlockOrder &order) const {
+  /// Where unit `at` of the block lies in the source.
+  int64_t sourceBytes(int64_t at) const {
+    int64_t offset = bytes(plan.source.offset(at));
+    return staging.fetchedBits ? offset * staging.fetchedBits / fetchedUnits
+                               : offset;
+  }
+
+  template <typename OffsetOf>
+  BlockProgram::Copies copies(const BlockOrder &order,
+                              OffsetOf offsetOf) const {
     BlockProgram::Copies result;
     int64_t run = int64_t(1) << order.runBits;
     result.bytes = bytes(run);
     for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += run)
-      result.memory.push_back(bytes(order.offset(at)));
+      result.memory.push_back(offsetOf(at));
     return result;
   }
 
@@ -249,12 +265,13 @@ private:
     int64_t codes = kLine * 8 / plan.unitBits;
     int64_t step = std::min<int64_t>(codes, int64_t(1) << plan.source.runBits);
     for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += step)
-      program.lines.push_back(bytes(plan.source.offset(at)));
+      program.lines.push_back(sourceBytes(at));
   }
 
   const MovePlan &plan;
   BlockMachine machine;
-  bool inspects;
+  BlockStaging staging;
+  int fetchedUnits; ///< bits of a unit once it is fetched
   int firstLane;
   int laneEnd; ///< where the half bit is, if there is one
   int firstRegister;
@@ -296,12 +313,13 @@ static MovePlan inBytes(const MovePlan &plan) {
 }
 
 BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine,
-                                bool inspects) {
+                                BlockStaging staging) {
   assert(((int64_t(1) << plan.bits()) * plan.unitBits / 8) >=
              2 * machine.registerBytes() &&
          "expected a block of at least two registers");
   MovePlan bytes = plan.unitBits > 4 ? inBytes(plan) : plan;
-  BlockProgram program = Builder(bytes, machine, inspects).build();
+  BlockProgram program =
+      Builder(bytes, machine, staging, plan.unitBits).build();
   program.plan = plan;
   return program;
 }
@@ -316,14 +334,17 @@ const BlockKernels *wna16::blockKernels(Isa isa) {
   return nullptr;
 }
 
-void wna16::sumBlock(const uint8_t *block, int64_t bytes, int32_t *sums) {
+void wna16::sumBlock(const CodeBlock &block, uint8_t *sums) {
   if (const BlockKernels *kernels = blockKernels(isa()))
-    return kernels->sumBlock(block, bytes, sums);
-  std::fill_n(sums, 32, 0);
+    return kernels->sumBlock(block, sums);
+  int32_t sum[32];
+  for (int n = 0; n < 32; ++n)
+    sum[n] = -block.zeros[n] * block.inputs;
   // Bytes count k0 k1 n0 n1 n2 n4, nibbles n3.
-  for (int64_t at = 0; at < bytes; ++at) {
+  for (int64_t at = 0; at < block.bytes; ++at) {
     int64_t output = (at >> 2 & 7) | (at >> 5 & 1) << 4;
-    sums[output] += block[at] & 15;
-    sums[output | 8] += block[at] >> 4;
+    sum[output] += block.codes[at] & 15;
+    sum[output | 8] += block.codes[at] >> 4;
   }
+  std::memcpy(sums, sum, sizeof sum);
 }

@@ -30,8 +30,8 @@ struct BlockStep {
   Kind kind = Kind::Shuffle;
   int pairBit = -1; ///< of the register's number; -1: single registers
   /// Lane indices. Shuffle: table[0]. Exchange, fused: of the two results, in
-  /// the concatenation of the two operands; not fused: before the swap, then
-  /// after it.
+  /// the concatenation of the two operands; not fused: table[0], before the top
+  /// lane bit is swapped.
   alignas(64) uint8_t table[2][64] = {};
 };
 
@@ -68,6 +68,16 @@ struct BlockMachine {
   }
 };
 
+/// What passes through the scratch buffer on its way, whatever the runs.
+struct BlockStaging {
+  /// A block is whole there, in the order in which the target counts, before it
+  /// is copied to the target.
+  bool result = false;
+  /// Bits of the source's units where the caller brings them there
+  /// (`BlockList::fetch`); 0: they are the plan's, and the kernels do.
+  int fetchedBits = 0;
+};
+
 struct BlockProgram {
   /// Bytes copied between memory and the scratch buffer where runs are shorter
   /// than a register.
@@ -80,10 +90,8 @@ struct BlockProgram {
   /// Of scratch there are two blocks, as the last pass reorders registers.
   static constexpr int64_t kMaxBlockBytes = MovePlan::kMaxBytes;
 
-  /// With `inspects` a block is whole in the scratch buffer, in the order in
-  /// which the target counts, before it is copied to the target.
   static BlockProgram make(const MovePlan &plan, BlockMachine machine,
-                           bool inspects = false);
+                           BlockStaging staging = {});
 
   MovePlan plan;
   Copies gather, scatter; ///< empty where runs are long enough
@@ -103,21 +111,34 @@ struct BlockList {
   /// Write past the caches: the target is far larger than they are, and not
   /// read again soon.
   bool streams = false;
-  /// Told of each block in the scratch buffer, when the program inspects.
+  /// Told of each block in the scratch buffer, where the program's result is
+  /// staged.
   void (*inspect)(void *context, int64_t block, const uint8_t *codes) = nullptr;
-  void *context = nullptr;
+  /// Brings a run of the source, `bytes` once it is there, to the scratch
+  /// buffer.
+  void (*fetch)(void *context, const uint8_t *from, int64_t bytes,
+                uint8_t *scratch) = nullptr;
+  void *context = nullptr; ///< of both
+};
+
+/// A block of the blocked CPU layout, for 32 outputs.
+struct CodeBlock {
+  const uint8_t *codes;
+  int64_t bytes;        ///< a multiple of 64
+  const uint8_t *zeros; ///< of the outputs, one byte each
+  int32_t inputs;
+  bool streams; ///< sums go past the caches, to whole lines
 };
 
 struct BlockKernels {
   BlockMachine machine;
   void (*run)(const BlockProgram &program, const BlockList &list);
   /// As the function `sumBlock`.
-  void (*sumBlock)(const uint8_t *block, int64_t bytes, int32_t *sums);
+  void (*sumBlock)(const CodeBlock &block, uint8_t *sums);
 };
 
-/// Adds up a block of the blocked CPU layout: sums[n] of the codes of output n,
-/// n < 32; `bytes` is a multiple of 64.
-void sumBlock(const uint8_t *block, int64_t bytes, int32_t *sums);
+/// Writes 32 integers: of each output the sum of Q - z over the inputs.
+void sumBlock(const CodeBlock &block, uint8_t *sums);
 
 /// Of an instruction set; null for the portable one.
 const BlockKernels *blockKernels(Isa isa);

@@ -26,10 +26,13 @@ using wna16::BlockPass;
 using wna16::BlockProgram;
 using wna16::BlockStep;
 
-/// Asks for the lines of the next block, a few at a time: all at once would
-/// hold up this block's loads.
+/// Asks for the lines of a later block, a few at a time: all at once would hold
+/// up this block's loads.
 class Prefetcher {
 public:
+  /// Blocks that it is ahead: memory answers later than a block takes.
+  static constexpr int64_t kAhead = 3;
+
   explicit Prefetcher(const BlockProgram &program)
       : begin(program.lines.data()), end(begin + program.lines.size()),
         line(end) {
@@ -71,8 +74,7 @@ struct PairStep {
         swapsNibbles(step.kind == BlockStep::Kind::NibbleExchange) {}
 
   /// Swaps bit `kBit` of the held registers' numbers.
-  template <int kBit, int kHeld>
-  inline void run(Vector (&held)[kHeld]) const {
+  template <int kBit, int kHeld> inline void run(Vector (&held)[kHeld]) const {
     if (swapsNibbles) {
 #pragma GCC unroll 8
       for (int i = 0; i < kHeld; ++i)
@@ -152,8 +154,7 @@ void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
 }
 
 /// Copies of a size that the compiler knows become one or two moves.
-template <typename Copy>
-void withKnownSize(int64_t bytes, Copy copy) {
+template <typename Copy> void withKnownSize(int64_t bytes, Copy copy) {
   switch (bytes) {
   case 4:
     return copy(std::integral_constant<int64_t, 4>());
@@ -174,6 +175,13 @@ void gather(const BlockProgram::Copies &copies, const uint8_t *from,
     for (int64_t i = 0, e = copies.size(); i < e; ++i)
       __builtin_memcpy(scratch + i * bytes, from + copies.memory[i], bytes);
   });
+}
+
+void fetch(const BlockProgram::Copies &copies, const BlockList &list,
+           const uint8_t *from, uint8_t *scratch) {
+  for (int64_t i = 0, e = copies.size(); i < e; ++i)
+    list.fetch(list.context, from + copies.memory[i], copies.bytes,
+               scratch + i * copies.bytes);
 }
 
 void scatter(const BlockProgram::Copies &copies, const uint8_t *scratch,
@@ -198,9 +206,12 @@ void runBlocks(const BlockProgram &program, const BlockList &list) {
   for (int64_t block = 0; block < list.count; ++block) {
     const uint8_t *from = list.from + list.fromOffsets[block];
     uint8_t *to = list.to + list.toOffsets[block];
-    if (block + 1 < list.count)
-      prefetcher.start(list.from + list.fromOffsets[block + 1]);
-    if (program.gather.size())
+    if (block + Prefetcher::kAhead < list.count)
+      prefetcher.start(list.from +
+                       list.fromOffsets[block + Prefetcher::kAhead]);
+    if (list.fetch)
+      fetch(program.gather, list, from, scratch[0]);
+    else if (program.gather.size())
       gather(program.gather, from, scratch[0]);
     for (const BlockPass &pass : program.passes) {
       bool last = &pass == &program.passes.back();

@@ -224,6 +224,33 @@ Failure wna16::checkMove(const WeightSpec &source, const WeightSpec &target,
 // moveWeight
 //===----------------------------------------------------------------------===//
 
+/// Dense elements; padding is zeros.
+static void moveElements(const ExpertView &from, const ExpertView &to,
+                         Window window) {
+  const WeightSpec &source = *from.spec, &target = *to.spec;
+  int64_t size = sizeOf(target.element);
+  bool copies = from.codes.input(1) == 1 && to.codes.input(1) == 1;
+  for (int64_t half = 0; half < target.halves; ++half)
+    for (int64_t n = 0; n < target.output; ++n) {
+      uint8_t *out =
+          to.codeData + to.codes.row(half * target.output + n) * size;
+      int64_t moved = n < window.outputs ? window.inputs : 0;
+      const uint8_t *in = from.codeData;
+      if (moved)
+        in += from.codes.row(half * source.output + window.output + n) * size;
+      if (copies)
+        std::copy_n(in + window.input * size, moved * size, out);
+      for (int64_t k = copies ? moved : 0; k < target.input; ++k) {
+        uint8_t *element = out + to.codes.input(k) * size;
+        if (k < moved)
+          std::copy_n(in + from.codes.input(window.input + k) * size, size,
+                      element);
+        else
+          std::fill_n(element, size, 0);
+      }
+    }
+}
+
 namespace {
 
 /// One expert's move.
@@ -234,21 +261,37 @@ public:
       : from(from), to(to), codes(codes), sides(sides), source(*from.spec),
         target(*to.spec), window(window), expert(expert) {}
 
-  Failure run(float largestScale) {
-    if (Failure bad = orderInputs())
+  /// Scales and zero points, and clears padding: before all codes.
+  Failure moveSides(float largestScale, Slice slice) {
+    if (target.code == CodeType::Dense)
+      return ok();
+    sides.clear(to, slice);
+    codes.clear(to, slice);
+    if (Failure bad = sides.moveScales(from, to, expert, largestScale, slice))
       return bad;
-    if (Failure bad = sides.moveScales(from, to, expert, largestScale))
+    sides.moveZeros(from, to, slice);
+    return ok();
+  }
+
+  Failure moveCodes(Slice slice) {
+    if (target.code == CodeType::Dense) {
+      moveElements(from, to, window);
+      return ok();
+    }
+    if (Failure bad = orderInputs(slice))
       return bad;
-    sides.moveZeros(from, to);
-    codes.run(from, to, order, [this](int64_t tile, const uint8_t *block) {
-      writeBlockSums(tile, block);
-    });
+    codes.run(
+        from, to, order,
+        [this](int64_t tile, const uint8_t *block, bool streams) {
+          writeBlockSums(tile, block, streams);
+        },
+        slice);
     return ok();
   }
 
 private:
   /// For each input that the target takes the source's, and its group.
-  Failure orderInputs() {
+  Failure orderInputs(Slice slice) {
     if (Failure bad = checkGroupIndex(from, expert))
       return bad;
     order.source.resize(static_cast<size_t>(window.inputs));
@@ -259,6 +302,8 @@ private:
       order.group[k] = from.groupIndex ? loadInt(from.groupIndex, k) : k / size;
     if (source.actOrder != target.actOrder)
       return sortInputs(size);
+    if (!slice.isLast())
+      return ok();
     if (to.groupIndex)
       std::copy_n(from.groupIndex + 4 * window.input, 4 * window.inputs,
                   to.groupIndex);
@@ -286,21 +331,17 @@ private:
 
   /// After each block of codes, i32 sums of Q - z over its inputs for 32
   /// outputs. A block lies in one group.
-  void writeBlockSums(int64_t tile, const uint8_t *block) {
-    constexpr int64_t kOutputs = 32;
+  void writeBlockSums(int64_t tile, const uint8_t *codes, bool streams) {
     int64_t length = blockLength(target), blocks = target.input / length;
     int64_t tileBytes = to.codes.tile() * target.bits() / 8;
-    int64_t codeBytes = tileBytes - target.layout->trailerBytes;
+    int64_t bytes = tileBytes - target.layout->trailerBytes;
     int64_t group = tile % blocks * length / groupSize(target);
-    int64_t row = tile / blocks * kOutputs;
-    // Zero points of a tile are bytes side by side.
-    const uint8_t *zeros =
-        to.zeroData + to.zeros.group(group) + to.zeros.row(row);
-    int32_t sums[kOutputs];
-    sumBlock(block, codeBytes, sums);
-    for (int64_t n = 0; n < kOutputs; ++n)
-      sums[n] -= zeros[n] * static_cast<int32_t>(length);
-    std::memcpy(to.codeData + tile * tileBytes + codeBytes, sums, sizeof sums);
+    // Zero points of a tile are 32 bytes side by side.
+    const uint8_t *zeros = to.zeroData +
+                           group * to.zeros.tileStride(Axis::Group) +
+                           tile / blocks * to.zeros.tileStride(Axis::Output);
+    sumBlock({codes, bytes, zeros, static_cast<int32_t>(length), streams},
+             to.codeData + tile * tileBytes + bytes);
   }
 
   const ExpertView &from, &to;
@@ -311,32 +352,6 @@ private:
   int64_t expert;
   InputOrder order;
 };
-
-/// Dense elements; padding is zeros.
-void moveElements(const ExpertView &from, const ExpertView &to, Window window) {
-  const WeightSpec &source = *from.spec, &target = *to.spec;
-  int64_t size = sizeOf(target.element);
-  bool copies = from.codes.input(1) == 1 && to.codes.input(1) == 1;
-  for (int64_t half = 0; half < target.halves; ++half)
-    for (int64_t n = 0; n < target.output; ++n) {
-      uint8_t *out =
-          to.codeData + to.codes.row(half * target.output + n) * size;
-      int64_t moved = n < window.outputs ? window.inputs : 0;
-      const uint8_t *in = from.codeData;
-      if (moved)
-        in += from.codes.row(half * source.output + window.output + n) * size;
-      if (copies)
-        std::copy_n(in + window.input * size, moved * size, out);
-      for (int64_t k = copies ? moved : 0; k < target.input; ++k) {
-        uint8_t *element = out + to.codes.input(k) * size;
-        if (k < moved)
-          std::copy_n(in + from.codes.input(window.input + k) * size, size,
-                      element);
-        else
-          std::fill_n(element, size, 0);
-      }
-    }
-}
 
 } // namespace
 
@@ -385,40 +400,108 @@ static Result<float> moveGlobalScale(const WeightSpec &source,
   return largest;
 }
 
+struct WeightMove::State {
+  WeightSpec source, target;
+  WeightBuffers from, to;
+  ExpertRange range;
+  Window window;
+  float largest = 0; ///< of all scales, where they are folded
+  CodeMover codes;
+  SideMover sides;
+  int64_t slices = 1; ///< of an expert
+
+  Failure plan();
+  /// Calls step(mover, slice) for an expert's slice.
+  template <typename Step> Failure forSlice(int64_t index, Step step) const;
+};
+
+Failure WeightMove::State::plan() {
+  Result<float> scale = moveGlobalScale(source, from, target, to);
+  if (!scale)
+    return scale.takeFailure();
+  largest = *scale;
+  if (target.code == CodeType::Dense)
+    return ok();
+  Result<CodeMover> codeMover = CodeMover::make(source, target, window);
+  if (!codeMover)
+    return codeMover.takeFailure();
+  Result<SideMover> sideMover = SideMover::make(source, target, window);
+  if (!sideMover)
+    return sideMover.takeFailure();
+  codes = std::move(*codeMover);
+  sides = std::move(*sideMover);
+  slices = codes.slices();
+  return ok();
+}
+
+template <typename Step>
+Failure WeightMove::State::forSlice(int64_t index, Step step) const {
+  int64_t expert = range.begin + index / slices;
+  Result<ExpertView> in = viewExpert(source, from, expert);
+  if (!in)
+    return in.takeFailure();
+  Result<ExpertView> out = viewExpert(target, to, expert);
+  if (!out)
+    return out.takeFailure();
+  return step(Mover(*in, *out, codes, sides, window, expert),
+              Slice{index % slices, slices});
+}
+
+WeightMove::WeightMove(std::unique_ptr<State> state)
+    : state(std::move(state)) {}
+WeightMove::WeightMove(WeightMove &&) = default;
+WeightMove &WeightMove::operator=(WeightMove &&) = default;
+WeightMove::~WeightMove() = default;
+
+Result<WeightMove> WeightMove::plan(const WeightSpec &source,
+                                    const WeightBuffers &from,
+                                    const WeightSpec &target,
+                                    const WeightBuffers &to, ExpertRange range,
+                                    Window window) {
+  if (Failure bad = checkMove(source, target, window))
+    return bad;
+  if (Failure bad = checkRange(source, range))
+    return bad;
+  auto state = std::make_unique<State>();
+  state->source = source;
+  state->target = target;
+  state->from = from;
+  state->to = to;
+  state->range = range;
+  state->window = *resolve(source, window);
+  if (Failure bad = state->plan())
+    return bad;
+  return WeightMove(std::move(state));
+}
+
+int64_t WeightMove::steps() const {
+  return (state->range.end - state->range.begin) * state->slices;
+}
+
+Failure WeightMove::moveSides(int64_t step) const {
+  return state->forSlice(step, [&](Mover mover, Slice slice) {
+    return mover.moveSides(state->largest, slice);
+  });
+}
+
+Failure WeightMove::moveCodes(int64_t step) const {
+  return state->forSlice(
+      step, [&](Mover mover, Slice slice) { return mover.moveCodes(slice); });
+}
+
 Failure wna16::moveWeight(const WeightSpec &source, const WeightBuffers &from,
                           const WeightSpec &target, const WeightBuffers &to,
                           ExpertRange range, Window window) {
-  if (Failure bad = checkMove(source, target, window))
-    return bad;
-  window = *resolve(source, window);
-  if (Failure bad = checkRange(source, range))
-    return bad;
-  Result<float> largest = moveGlobalScale(source, from, target, to);
-  if (!largest)
-    return largest.takeFailure();
-  Result<CodeMover> codes = CodeMover();
-  Result<SideMover> sides = SideMover();
-  if (target.code != CodeType::Dense) {
-    codes = CodeMover::make(source, target, window);
-    sides = SideMover::make(source, target, window);
-  }
-  if (!codes)
-    return codes.takeFailure();
-  if (!sides)
-    return sides.takeFailure();
-  for (int64_t e = range.begin; e < range.end; ++e) {
-    Result<ExpertView> in = viewExpert(source, from, e),
-                       out = viewExpert(target, to, e);
-    if (!in)
-      return in.takeFailure();
-    if (!out)
-      return out.takeFailure();
-    if (target.code == CodeType::Dense)
-      moveElements(*in, *out, window);
-    else if (Failure bad =
-                 Mover(*in, *out, *codes, *sides, window, e).run(*largest))
+  Result<WeightMove> move =
+      WeightMove::plan(source, from, target, to, range, window);
+  if (!move)
+    return move.takeFailure();
+  for (int64_t step = 0; step < move->steps(); ++step)
+    if (Failure bad = move->moveSides(step))
       return bad;
-  }
+  for (int64_t step = 0; step < move->steps(); ++step)
+    if (Failure bad = move->moveCodes(step))
+      return bad;
   return ok();
 }
 

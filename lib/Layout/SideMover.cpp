@@ -63,9 +63,11 @@ Result<SideMover> SideMover::make(const WeightSpec &source,
   if (!to)
     return to.takeFailure();
   bool plans = sides.keepsGroups();
-  sides.scales =
-      BlockMover(*from, *to, static_cast<int>(8 * sizeOf(target.scale)),
-                 sides.extents(), plans);
+  sides.scaleConverter = ScaleConverter(source, target);
+  bool converts = sides.scaleConverter.converts();
+  sides.scales = BlockMover(
+      *from, *to, static_cast<int>(8 * sizeOf(target.scale)), sides.extents(),
+      plans, converts ? static_cast<int>(8 * sizeOf(source.scale)) : 0);
   if (target.zeros == ZeroPoints::None)
     return sides;
   bool stored = source.zeros != ZeroPoints::None;
@@ -75,8 +77,10 @@ Result<SideMover> SideMover::make(const WeightSpec &source,
     return from.takeFailure();
   if (!to)
     return to.takeFailure();
+  sides.zeroConverter = ZeroConverter(source, target);
+  converts = stored && sides.zeroConverter.converts();
   sides.zeros = BlockMover(*from, *to, zeroBits(target), sides.extents(),
-                           plans && stored);
+                           plans && stored, converts ? zeroBits(source) : 0);
   return sides;
 }
 
@@ -84,7 +88,9 @@ Result<SideMover> SideMover::make(const WeightSpec &source,
 /// move; the source's is -1 where it has none.
 template <typename Fn>
 void SideMover::forRest(const BlockMover &mover, const AddressMap &from,
-                        const AddressMap &to, Fn fn) const {
+                        const AddressMap &to, Slice slice, Fn fn) const {
+  if (!slice.isLast())
+    return;
   const MoveExtents &shape = mover.shape();
   struct Row {
     int64_t to, from;
@@ -109,97 +115,10 @@ void SideMover::forRest(const BlockMover &mover, const AddressMap &from,
 // Scales
 //===----------------------------------------------------------------------===//
 
-bool SideMover::convertsScales() const {
-  return source.scale != target.scale ||
-         scaleFactor(source.code) != scaleFactor(target.code);
-}
-
-namespace {
-
-struct F16 {
-  static float load(uint16_t bits) { return f16ToFloat(bits); }
-  static uint16_t store(float value) { return floatToF16(value); }
-};
-
-struct BF16 {
-  static float load(uint16_t bits) { return bf16ToFloat(bits); }
-  static uint16_t store(float value) { return floatToBF16(value); }
-};
-
-} // namespace
-
-/// Loops that vectorize: one conversion each.
-template <typename Type>
-static void widen(const uint8_t *in, int64_t count, float unit, float *out) {
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, in + 2 * i, 2);
-    out[i] = Type::load(bits) * unit;
-  }
-}
-
-template <typename Type>
-static void narrow(const float *in, int64_t count, uint8_t *out) {
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits = Type::store(in[i]);
-    std::memcpy(out + 2 * i, &bits, 2);
-  }
-}
-
-static void toFloats(ScalarType type, const uint8_t *in, int64_t count,
-                     float unit, float *out) {
-  if (type == ScalarType::F16)
-    return widen<F16>(in, count, unit, out);
-  if (type == ScalarType::BF16)
-    return widen<BF16>(in, count, unit, out);
-  for (int64_t i = 0; i < count; ++i)
-    out[i] = loadScale(type, in, i, unit);
-}
-
-/// For int8 activations: every step in the scale's own type. What is no number,
-/// or overflows on the way, saturates.
-static int16_t fold(ScalarType type, float value, float largest) {
-  float ratio = roundTo(type, value / largest);
-  float folded = std::nearbyint(roundTo(type, ratio * 4096.0f));
-  return static_cast<int16_t>(
-      std::isnan(folded) ? 0.0f : std::clamp(folded, -32768.0f, 32767.0f));
-}
-
-/// The source's scales in the target's type, where the source has them.
-SideMover::Bytes SideMover::convertScales(const ExpertView &from,
-                                          float largest) const {
-  int64_t count = from.scales.size();
-  std::unique_ptr<float[]> values(new float[count]);
-  bool folds = target.scale == ScalarType::I16;
-  float factor = folds ? 1.0f : scaleFactor(target.code);
-  toFloats(source.scale, from.scaleData, count, from.scaleUnit() * factor,
-           values.get());
-  Bytes result(new uint8_t[count * sizeOf(target.scale)]);
-  if (target.scale == ScalarType::F16)
-    narrow<F16>(values.get(), count, result.get());
-  else if (target.scale == ScalarType::BF16)
-    narrow<BF16>(values.get(), count, result.get());
-  else if (!folds)
-    std::memcpy(result.get(), values.get(), 4 * count);
-  for (int64_t i = 0; folds && i < count; ++i) {
-    int16_t folded = fold(source.scale, values[i], largest);
-    std::memcpy(result.get() + 2 * i, &folded, 2);
-  }
-  return result;
-}
-
-/// Whether a finite scale can become an infinite one.
-bool SideMover::mayOverflow() const {
-  return target.scale == ScalarType::F16 ||
-         (source.scale == ScalarType::F32 && target.scale != ScalarType::I16) ||
-         scaleFactor(target.code) > scaleFactor(source.code);
-}
-
-/// Scales that were finite are so in their new type.
-Failure SideMover::checkScales(const ExpertView &from, const uint8_t *converted,
+/// Names a scale that was finite and is not so in its new type.
+Failure SideMover::checkScales(const ExpertView &from,
+                               ScaleConverter::Units units,
                                int64_t expert) const {
-  if (target.scale == ScalarType::I16)
-    return ok();
   for (int64_t half = 0; half < source.halves; ++half)
     for (int64_t n = 0; n < window.outputs; ++n)
       for (int64_t g = 0; g < scales.shape().inners; ++g) {
@@ -207,8 +126,10 @@ Failure SideMover::checkScales(const ExpertView &from, const uint8_t *converted,
         int64_t group = sourceGroup(g);
         int64_t at = from.scales.group(group) + from.scales.row(row);
         float value = from.scale(group, row);
+        uint8_t converted[sizeof(float)];
         if (!std::isfinite(value) ||
-            std::isfinite(loadFloat(target.scale, converted, at)))
+            scaleConverter.convert(from.scaleData + at * sizeOf(source.scale),
+                                   1, units, converted))
           continue;
         std::string remedy =
             target.scale == ScalarType::F16 ? "; use scales of bf16" : "";
@@ -220,59 +141,41 @@ Failure SideMover::checkScales(const ExpertView &from, const uint8_t *converted,
   return ok();
 }
 
-static bool allFinite(ScalarType type, const uint8_t *data, int64_t count) {
-  bool finite = true;
-  for (int64_t i = 0; i < count; ++i)
-    finite &= std::isfinite(loadFloat(type, data, i));
-  return finite;
-}
-
 Failure SideMover::moveScales(const ExpertView &from, const ExpertView &to,
-                              int64_t expert, float largest) const {
-  const uint8_t *data = from.scaleData;
-  Bytes converted;
-  if (convertsScales()) {
-    converted = convertScales(from, largest);
-    data = converted.get();
-    if (mayOverflow() && !allFinite(target.scale, data, from.scales.size()))
-      if (Failure bad = checkScales(from, data, expert))
-        return bad;
-  }
-  int64_t size = sizeOf(target.scale);
-  scales.run(data, to.scaleData, 0);
-  forRest(scales, from.scales, to.scales, [&](int64_t unit, int64_t old) {
-    if (old < 0)
-      std::memset(to.scaleData + unit * size, 0, size);
-    else
-      std::memcpy(to.scaleData + unit * size, data + old * size, size);
-  });
-  return ok();
+                              int64_t expert, float largest,
+                              Slice slice) const {
+  ScaleConverter::Units units{from.scaleUnit(), largest};
+  bool holds = true;
+  BlockMover::Converter convert = [&](const uint8_t *in, int64_t bytes,
+                                      uint8_t *out) {
+    holds &=
+        scaleConverter.convert(in, bytes / sizeOf(target.scale), units, out);
+  };
+  bool converts = scaleConverter.converts();
+  BlockMover::Work work{from.scaleData, to.scaleData};
+  if (converts)
+    work.convert = &convert;
+  scales.run(work, slice);
+  int64_t fromSize = sizeOf(source.scale), size = sizeOf(target.scale);
+  forRest(scales, from.scales, to.scales, slice,
+          [&](int64_t unit, int64_t old) {
+            uint8_t *out = to.scaleData + unit * size;
+            if (old < 0)
+              std::memset(out, 0, size);
+            else if (converts)
+              convert(from.scaleData + old * fromSize, size, out);
+            else
+              std::memcpy(out, from.scaleData + old * size, size);
+          });
+  return holds ? ok() : checkScales(from, units, expert);
 }
 
 //===----------------------------------------------------------------------===//
 // Zero points
 //===----------------------------------------------------------------------===//
 
-/// The source's zero points as the target stores them, where the source has
-/// them; null when they are that already.
-SideMover::Bytes SideMover::convertZeros(const ExpertView &from) const {
-  int fromBits = zeroBits(source), toBits = zeroBits(target);
-  if (fromBits == toBits && source.zeros == target.zeros)
-    return nullptr;
-  int64_t count = from.zeros.size();
-  uint32_t mask = (1u << target.bits()) - 1;
-  uint32_t change = (source.zeros == ZeroPoints::MinusOne ? 1 : 0) -
-                    (target.zeros == ZeroPoints::MinusOne ? 1 : 0);
-  Bytes result(new uint8_t[(count * toBits + 7) / 8]);
-  result[(count * toBits + 7) / 8 - 1] = 0;
-  for (int64_t i = 0; i < count; ++i)
-    storeCode(result.get(), toBits, i,
-              (loadCode(from.zeroData, fromBits, i) + change) & mask);
-  return result;
-}
-
 /// The zero point that the source's codes imply.
-void SideMover::fillZeros(const ExpertView &to) const {
+void SideMover::fillZeros(const ExpertView &to, Slice slice) const {
   uint32_t mask = (1u << target.bits()) - 1;
   uint32_t zero = (static_cast<uint32_t>(impliedZero(source.code)) -
                    (target.zeros == ZeroPoints::MinusOne ? 1 : 0)) &
@@ -280,26 +183,40 @@ void SideMover::fillZeros(const ExpertView &to) const {
   int bits = zeroBits(target);
   int64_t bytes = to.zeros.size() * bits / 8;
   if (zeros.fills()) {
-    std::memset(to.zeroData, static_cast<int>(bits == 4 ? zero * 17 : zero),
-                bytes);
+    std::fill(to.zeroData + slice.begin(bytes), to.zeroData + slice.end(bytes),
+              static_cast<uint8_t>(bits == 4 ? zero * 17 : zero));
     return;
   }
-  std::fill_n(to.zeroData, bytes, 0);
-  forRest(zeros, to.zeros, to.zeros, [&](int64_t unit, int64_t old) {
+  forRest(zeros, to.zeros, to.zeros, slice, [&](int64_t unit, int64_t old) {
     storeCode(to.zeroData, bits, unit, old < 0 ? 0 : zero);
   });
 }
 
-void SideMover::moveZeros(const ExpertView &from, const ExpertView &to) const {
+void SideMover::moveZeros(const ExpertView &from, const ExpertView &to,
+                          Slice slice) const {
   if (!to.zeroData)
     return;
   if (!from.zeroData)
-    return fillZeros(to);
-  int bits = zeroBits(target);
-  Bytes converted = convertZeros(from);
-  const uint8_t *data = converted ? converted.get() : from.zeroData;
-  zeros.run(data, to.zeroData, 0);
-  forRest(zeros, from.zeros, to.zeros, [&](int64_t unit, int64_t old) {
-    storeCode(to.zeroData, bits, unit, old < 0 ? 0 : loadCode(data, bits, old));
+    return fillZeros(to, slice);
+  BlockMover::Converter convert = [&](const uint8_t *in, int64_t bytes,
+                                      uint8_t *out) {
+    zeroConverter.convert(in, bytes, out);
+  };
+  BlockMover::Work work{from.zeroData, to.zeroData};
+  if (zeroConverter.converts())
+    work.convert = &convert;
+  zeros.run(work, slice);
+  int fromBits = zeroBits(source), bits = zeroBits(target);
+  forRest(zeros, from.zeros, to.zeros, slice, [&](int64_t unit, int64_t old) {
+    uint32_t zero = 0;
+    if (old >= 0)
+      zero = zeroConverter.convert(loadCode(from.zeroData, fromBits, old));
+    storeCode(to.zeroData, bits, unit, zero);
   });
+}
+
+void SideMover::clear(const ExpertView &to, Slice slice) const {
+  scales.clear(to.scaleData, slice);
+  if (to.zeroData)
+    zeros.clear(to.zeroData, slice);
 }

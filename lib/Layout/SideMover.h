@@ -10,12 +10,12 @@
 #define WNA16_LIB_LAYOUT_SIDEMOVER_H
 
 #include "BlockMover.h"
-#include "Codes.h"
+#include "SideValues.h"
 
 namespace wna16 {
 
-/// Moves the scales and zero points of experts: values are converted where they
-/// lie, then moved by blocks. A finer group repeats its old group's values.
+/// Moves the scales and zero points of experts by blocks, converted on the way.
+/// A finer group repeats its old group's values.
 class SideMover {
 public:
   SideMover() = default;
@@ -23,33 +23,32 @@ public:
   static Result<SideMover> make(const WeightSpec &source,
                                 const WeightSpec &target, Window window);
 
-  /// Writes all scales of an expert. `largest`: of all experts' scales, where
-  /// they are folded into int16. Fails when the target's type cannot hold one.
+  /// Clears padding of an expert; before all else.
+  void clear(const ExpertView &to, Slice slice) const;
+  /// Writes scales of an expert. `largest`: of all experts' scales, where they
+  /// are folded into int16. Fails when the target's type cannot hold one.
   Failure moveScales(const ExpertView &from, const ExpertView &to,
-                     int64_t expert, float largest) const;
-  /// Writes all zero points of an expert, if the target has any.
-  void moveZeros(const ExpertView &from, const ExpertView &to) const;
+                     int64_t expert, float largest, Slice slice) const;
+  /// Writes zero points of an expert, if the target has any.
+  void moveZeros(const ExpertView &from, const ExpertView &to,
+                 Slice slice) const;
 
 private:
-  using Bytes = std::unique_ptr<uint8_t[]>;
-
   MoveExtents extents() const;
   bool keepsGroups() const;
   int64_t sourceGroup(int64_t group) const;
   template <typename Fn>
   void forRest(const BlockMover &mover, const AddressMap &from,
-               const AddressMap &to, Fn fn) const;
+               const AddressMap &to, Slice slice, Fn fn) const;
 
-  bool convertsScales() const;
-  bool mayOverflow() const;
-  Bytes convertScales(const ExpertView &from, float largest) const;
-  Failure checkScales(const ExpertView &from, const uint8_t *converted,
+  Failure checkScales(const ExpertView &from, ScaleConverter::Units units,
                       int64_t expert) const;
-  Bytes convertZeros(const ExpertView &from) const;
-  void fillZeros(const ExpertView &to) const;
+  void fillZeros(const ExpertView &to, Slice slice) const;
 
   WeightSpec source, target;
   Window window;
+  ScaleConverter scaleConverter;
+  ZeroConverter zeroConverter;
   BlockMover scales, zeros;
 };
 

@@ -11,7 +11,9 @@
 #include "Layout/Move.h"
 #include "Threads.h"
 
+#include <mutex>
 #include <new>
+#include <optional>
 
 using namespace wna16;
 
@@ -87,24 +89,54 @@ static Failure guarded(Step step) {
   }
 }
 
-/// Calls step(range) for all experts, from all threads. Of several failures the
-/// first expert's counts.
+/// Calls step(i) for all i < count, from all threads. Of several failures the
+/// first step's counts.
 template <typename Step>
-static wna16_status forExperts(const char *kernel, int64_t experts, Step step) {
+static wna16_status forSteps(const char *kernel, int64_t count, Step step) {
+  std::mutex mutex;
   Failure first;
-  int64_t failed = experts;
-#pragma omp parallel for num_threads(threadCount()) schedule(dynamic)
-  for (int64_t e = 0; e < experts; ++e) {
-    Failure failure = guarded([&] { return step(ExpertRange{e, e + 1}); });
+  int64_t failed = count;
+  parallelFor(threadCount(), count, [&](int64_t i, Worker) {
+    Failure failure = guarded([&] { return step(i); });
     if (!failure)
-      continue;
-#pragma omp critical(wna16_first_failure)
-    if (e < failed) {
-      failed = e;
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (i < failed) {
+      failed = i;
       first = std::move(failure);
     }
-  }
+  });
   return report(kernel, WNA16_OUT_OF_RANGE, first);
+}
+
+template <typename Step>
+static wna16_status forExperts(const char *kernel, int64_t experts, Step step) {
+  return forSteps(kernel, experts,
+                  [&](int64_t e) { return step(ExpertRange{e, e + 1}); });
+}
+
+static wna16_status move(const char *kernel, const ConvertPlan &plan,
+                         const WeightBuffers &source,
+                         const WeightBuffers &target) {
+  std::optional<WeightMove> move;
+  Failure bad = guarded([&]() -> Failure {
+    Result<WeightMove> planned =
+        WeightMove::plan(plan.source, source, plan.target, target,
+                         {0, plan.source.experts}, plan.window);
+    if (!planned)
+      return planned.takeFailure();
+    move.emplace(std::move(*planned));
+    return ok();
+  });
+  if (bad)
+    return report(kernel, WNA16_OUT_OF_RANGE, bad);
+  wna16_status status = forSteps(kernel, move->steps(), [&](int64_t step) {
+    return move->moveSides(step);
+  });
+  if (status != WNA16_OK)
+    return status;
+  return forSteps(kernel, move->steps(),
+                  [&](int64_t step) { return move->moveCodes(step); });
 }
 
 wna16_status wna16_cpu_convert(const void *plan, const wna16_tensor *tensors,
@@ -120,15 +152,7 @@ wna16_status wna16_cpu_convert(const void *plan, const wna16_tensor *tensors,
                                checkMove(convert.source, convert.target,
                                          convert.window)) != WNA16_OK)
     return wna16_status_get();
-  auto move = [&](ExpertRange range) {
-    return moveWeight(convert.source, source, convert.target, target, range,
-                      convert.window);
-  };
-  // Folding scales into int16 takes the maximum over all experts.
-  if (convert.target.scale == ScalarType::I16)
-    return report(kKernel, WNA16_OUT_OF_RANGE,
-                  guarded([&] { return move({0, convert.source.experts}); }));
-  return forExperts(kKernel, convert.source.experts, move);
+  return move(kKernel, convert, source, target);
 }
 
 wna16_status wna16_cpu_convert_bias(const void *plan,
