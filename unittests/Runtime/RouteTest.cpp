@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/Isa.h"
 #include "TestSupport.h"
 
 #include <gtest/gtest.h>
@@ -404,6 +405,35 @@ TEST(Routing, UnorderedValuesAsInEmulation) {
     ++cases;
   }
   EXPECT_GT(cases, 20);
+}
+
+TEST(Routing, EveryInstructionSetGivesTheSameBits) {
+  const wna16::Isa best = wna16::isa();
+  for (int64_t experts : {3, 16, 60, 128, 300})
+    for (wna16_scoring scoring : {WNA16_SOFTMAX, WNA16_SIGMOID})
+      for (bool after : {false, true}) {
+        if (after && scoring != WNA16_SOFTMAX)
+          continue;
+        Random random(7);
+        wna16_route_plan plan = routePlan(experts, 3, scoring);
+        plan.softmax_after_topk = after;
+        plan.renormalize = !after;
+        HostTensor logits =
+            randomTensor(random, ScalarType::F32, {40, experts}, 5);
+        for (int64_t i = 0; i < 20; ++i)
+          logits.set(i * 7 % logits.elements(), i % 2 ? -INFINITY : -95.0);
+        ASSERT_TRUE(wna16::setIsa(wna16::Isa::Portable));
+        const Routed expected = route(plan, logits);
+        for (wna16::Isa set : {wna16::Isa::AVX2, wna16::Isa::AVX512}) {
+          if (best < set)
+            continue;
+          ASSERT_TRUE(wna16::setIsa(set));
+          const Routed routed = route(plan, logits);
+          EXPECT_EQ(routed.ids, expected.ids) << wna16::name(set);
+          EXPECT_EQ(routed.weights, expected.weights) << wna16::name(set);
+        }
+        ASSERT_TRUE(wna16::setIsa(best));
+      }
 }
 
 TEST(Routing, NoTokens) {

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PanelDense.h"
+#include "RouteSteps.h"
 
 #include <cstddef>
 #include <immintrin.h>
@@ -351,3 +352,4 @@ struct Machine {
 } // namespace
 
 const PanelKernels wna16::avx2Panels = panelKernels<Machine>();
+const RouteKernels wna16::avx2Route = routeKernels<Vector>();

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PanelDense.h"
+#include "RouteSteps.h"
 
 #include <cstddef>
 #include <immintrin.h>
@@ -312,3 +313,4 @@ struct Machine {
 } // namespace
 
 const PanelKernels wna16::avx512Panels = panelKernels<Machine>();
+const RouteKernels wna16::avx512Route = routeKernels<Vector>();

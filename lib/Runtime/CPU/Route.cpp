@@ -9,12 +9,13 @@
 #include "../Plans.h"
 #include "../Status.h"
 #include "Elements.h"
+#include "Layout/Isa.h"
+#include "RouteSteps.h"
 #include "Threads.h"
 #include "Workspace.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 using namespace wna16;
@@ -25,79 +26,77 @@ namespace {
 
 /// What one thread needs for one token.
 struct RouteScratch {
-  float *score;   ///< [experts], without the correction
-  float *choice;  ///< [experts], what is chosen by
-  int32_t *rank;  ///< [experts], the same as integers
-  int32_t *group; ///< [groups], likewise
+  const RouteKernels *kernels;
+  // Rows are padded to whole vectors.
+  float *score;      ///< [experts], without the correction
+  float *choice;     ///< [experts], what is chosen by
+  int32_t *rank;     ///< [experts], the same as integers
+  float *groupScore; ///< [groups]
+  int32_t *group;    ///< [groups], the same as integers
+  float *chosen;     ///< [top_k] weights
 };
-
-/// Below every rank: taken, or of a group that was dropped.
-constexpr int32_t kTaken = std::numeric_limits<int32_t>::min();
 
 } // namespace
 
-static RouteScratch carveScratch(const wna16_route_plan &plan, Carver &carver) {
-  RouteScratch scratch;
-  scratch.score = carver.take<float>(plan.experts);
-  scratch.choice = carver.take<float>(plan.experts);
-  scratch.rank = carver.take<int32_t>(plan.experts);
-  scratch.group = carver.take<int32_t>(plan.groups);
-  return scratch;
+static const RouteKernels &kernelsOfSet() {
+#if defined(__x86_64__)
+  if (isa() == Isa::AVX512)
+    return avx512Route;
+  if (isa() == Isa::AVX2)
+    return avx2Route;
+#endif
+  return portableRoute;
 }
 
-/// An integer that orders as values are chosen: NaN after everything, both
-/// zeros alike.
-static int32_t rankOf(float value) {
-  if (std::isnan(value))
-    return kTaken + 1;
-  if (value == 0)
-    return 0;
-  int32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits < 0 ? -(bits & std::numeric_limits<int32_t>::max()) : bits;
+static int64_t paddedCount(int64_t count) {
+  return (count + kRouteLanes - 1) / kRouteLanes * kRouteLanes;
+}
+
+static RouteScratch carveScratch(const wna16_route_plan &plan, Carver &carver) {
+  RouteScratch scratch;
+  const int64_t experts = paddedCount(plan.experts);
+  const int64_t groups = paddedCount(plan.groups);
+  scratch.kernels = &kernelsOfSet();
+  scratch.score = carver.take<float>(experts);
+  scratch.choice = carver.take<float>(experts);
+  scratch.rank = carver.take<int32_t>(experts);
+  scratch.groupScore = carver.take<float>(groups);
+  scratch.group = carver.take<int32_t>(groups);
+  scratch.chosen = carver.take<float>(paddedCount(plan.top_k));
+  return scratch;
 }
 
 /// Takes the highest entry, the first of equals, and marks it as taken. There
 /// has to be one.
-static int64_t takeBest(int32_t *ranks, int64_t count) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < count; ++i)
-    if (ranks[i] > ranks[best])
-      best = i;
+static int64_t takeBest(const RouteScratch &scratch, int32_t *ranks,
+                        int64_t count) {
+  const int64_t best = scratch.kernels->best(ranks, paddedCount(count));
   ranks[best] = kTaken;
   return best;
-}
-
-static void softmax(const float *in, int64_t count, float *out) {
-  float highest = -std::numeric_limits<float>::infinity();
-  for (int64_t i = 0; i < count; ++i)
-    highest = std::fmax(highest, in[i]);
-  float sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = std::exp(in[i] - highest);
-    sum += out[i];
-  }
-  for (int64_t i = 0; i < count; ++i)
-    out[i] /= sum;
 }
 
 static void computeScores(const wna16_route_plan &plan,
                           const Tensor &correction,
                           const RouteScratch &scratch) {
-  float *score = scratch.score;
+  const RouteKernels &kernels = *scratch.kernels;
+  float *score = scratch.score, *choice = scratch.choice;
+  const int64_t padded = paddedCount(plan.experts);
+  std::fill(score + plan.experts, score + padded,
+            -std::numeric_limits<float>::infinity());
   if (plan.scoring == WNA16_SIGMOID)
-    for (int64_t e = 0; e < plan.experts; ++e)
-      score[e] = 1.0f / (1.0f + std::exp(-score[e]));
+    kernels.sigmoid(score, padded);
   else if (plan.scoring == WNA16_SOFTMAX && !plan.softmax_after_topk)
-    softmax(score, plan.experts, score);
-  if (correction.present)
-    loadElements(correction.type, correction.data, 0, plan.experts,
-                 scratch.choice);
-  for (int64_t e = 0; e < plan.experts; ++e) {
-    scratch.choice[e] =
-        correction.present ? score[e] + scratch.choice[e] : score[e];
-    scratch.rank[e] = rankOf(scratch.choice[e]);
+    kernels.softmax(score, padded);
+  if (correction.present) {
+    loadElements(correction.type, correction.data, 0, plan.experts, choice);
+    for (int64_t e = 0; e < plan.experts; ++e)
+      choice[e] += score[e];
+  } else {
+    std::copy_n(score, plan.experts, choice);
   }
+  std::fill(choice + plan.experts, choice + padded, 0.0f);
+  kernels.rank(choice, padded, scratch.rank);
+  std::fill(scratch.rank + plan.experts, scratch.rank + padded, kTaken);
 }
 
 /// The best of `count` experts from `begin` or, with a correction, the sum of
@@ -124,10 +123,15 @@ static void dropGroups(const wna16_route_plan &plan, bool corrected,
   if (plan.groups <= 1)
     return;
   const int64_t size = plan.experts / plan.groups;
+  const int64_t padded = paddedCount(plan.groups);
   for (int64_t g = 0; g < plan.groups; ++g)
-    scratch.group[g] = rankOf(groupScore(scratch, g * size, size, corrected));
+    scratch.groupScore[g] = groupScore(scratch, g * size, size, corrected);
+  std::fill(scratch.groupScore + plan.groups, scratch.groupScore + padded,
+            0.0f);
+  scratch.kernels->rank(scratch.groupScore, padded, scratch.group);
+  std::fill(scratch.group + plan.groups, scratch.group + padded, kTaken);
   for (int64_t i = 0; i < plan.top_groups; ++i)
-    takeBest(scratch.group, plan.groups);
+    takeBest(scratch, scratch.group, plan.groups);
   for (int64_t e = 0; e < plan.experts; ++e)
     if (scratch.group[e / size] != kTaken)
       scratch.rank[e] = kTaken;
@@ -153,6 +157,16 @@ static float mixedWeight(const wna16_route_plan &plan,
   return 1.0f / sum;
 }
 
+static void softmaxOfChosen(const wna16_route_plan &plan,
+                            const RouteScratch &scratch, float *weights) {
+  const int64_t padded = paddedCount(plan.top_k);
+  std::copy_n(weights, plan.top_k, scratch.chosen);
+  std::fill(scratch.chosen + plan.top_k, scratch.chosen + padded,
+            -std::numeric_limits<float>::infinity());
+  scratch.kernels->softmax(scratch.chosen, padded);
+  std::copy_n(scratch.chosen, plan.top_k, weights);
+}
+
 /// Routes the token whose logits are in scratch.score.
 static void routeToken(const wna16_route_plan &plan,
                        const RouteTensors &tensors, const RouteScratch &scratch,
@@ -160,14 +174,14 @@ static void routeToken(const wna16_route_plan &plan,
   computeScores(plan, tensors.correction, scratch);
   dropGroups(plan, tensors.correction.present, scratch);
   for (int64_t i = 0; i < plan.top_k; ++i) {
-    int64_t best = takeBest(scratch.rank, plan.experts);
+    int64_t best = takeBest(scratch, scratch.rank, plan.experts);
     ids[i] = static_cast<int32_t>(best);
     weights[i] = plan.scoring == WNA16_SPARSEMIXER
                      ? mixedWeight(plan, scratch, best)
                      : scratch.score[best];
   }
   if (plan.softmax_after_topk)
-    softmax(weights, plan.top_k, weights);
+    softmaxOfChosen(plan, scratch, weights);
   float sum = 0;
   for (int64_t i = 0; i < plan.top_k; ++i)
     sum += weights[i];
