@@ -36,6 +36,8 @@ static constexpr int64_t kTokensAtOnce = 48;
 static constexpr int64_t kMostDownPanels = 4;
 /// Iterations that each thread should get, so that they end together.
 static constexpr int64_t kIterationsPerThread = 8;
+/// The last quarter of a loop comes in iterations that are smaller by this.
+static constexpr int64_t kEndParts = 4;
 /// Rows that an iteration prepares.
 static constexpr int64_t kRowsAtOnce = 8;
 
@@ -216,6 +218,37 @@ const float *PanelExperts::biasOf(const Tensor &bias, const AddressMap &order,
 // The two loops
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// Tasks in parts that one thread takes at a time: long ones, because a thread
+/// streams through neighbours; short ones at the end, because then threads wait
+/// for each other.
+class LoopParts {
+public:
+  LoopParts(int64_t tasks, int threads) : tasks(tasks) {
+    const int64_t parts =
+        std::min<int64_t>(tasks, threads * kIterationsPerThread);
+    coarse = parts - parts / 4;
+    coarseTasks = parts ? tasks * coarse / parts : 0;
+    fine = std::min(tasks - coarseTasks, (parts - coarse) * kEndParts);
+  }
+
+  int64_t count() const { return coarse + fine; }
+  /// The first task of a part; of part count(), all tasks.
+  int64_t begin(int64_t part) const {
+    if (part < coarse)
+      return coarseTasks * part / coarse;
+    if (part == coarse)
+      return coarseTasks;
+    return coarseTasks + (tasks - coarseTasks) * (part - coarse) / fine;
+  }
+
+private:
+  int64_t tasks, coarse, coarseTasks, fine;
+};
+
+} // namespace
+
 /// One panel of each half for all tokens of an expert.
 void PanelExperts::gateUpPanel(int64_t task, int64_t nextTask,
                                float *scratch) const {
@@ -253,15 +286,13 @@ void PanelExperts::gateUpPanel(int64_t task, int64_t nextTask,
 }
 
 void PanelExperts::runGateUp() const {
-  const int64_t tasks = slots.numActive * panels13;
-  const int64_t parts =
-      std::min<int64_t>(tasks, threads * kIterationsPerThread);
-  parallelFor(threads, parts, [&](int64_t part, Worker worker) {
-    const int64_t end = tasks * (part + 1) / parts;
+  const LoopParts parts(slots.numActive * panels13, threads);
+  parallelFor(threads, parts.count(), [&](int64_t part, Worker worker) {
+    const int64_t end = parts.begin(part + 1);
     // When threads take turns, this is where this one goes on.
     const int64_t following =
-        tasks * std::min(part + threads, parts - 1) / parts;
-    for (int64_t task = tasks * part / parts; task < end; ++task)
+        parts.begin(std::min(part + threads, parts.count() - 1));
+    for (int64_t task = parts.begin(part); task < end; ++task)
       gateUpPanel(task, task + 1 < end ? task + 1 : following,
                   scratchOf(worker));
   });
