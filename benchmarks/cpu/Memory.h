@@ -18,17 +18,20 @@
 
 namespace wna16 {
 
-/// Memory on large pages where the system has them, every page written.
+/// Memory on large pages, where the system has them and it fills one; every
+/// page written.
 class PageMemory {
 public:
   explicit PageMemory(int64_t bytes) {
     constexpr int64_t kPage = int64_t(2) << 20;
-    const int64_t whole = (bytes + kPage - 1) / kPage * kPage;
+    const int64_t unit = bytes < kPage ? 64 : kPage;
+    const int64_t whole = (bytes + unit - 1) / unit * unit;
     memory.reset(
-        static_cast<char *>(std::aligned_alloc(kPage, whole ? whole : kPage)));
+        static_cast<char *>(std::aligned_alloc(unit, whole ? whole : unit)));
     if (!memory)
       throw std::bad_alloc();
-    madvise(memory.get(), whole, MADV_HUGEPAGE);
+    if (unit == kPage)
+      madvise(memory.get(), whole, MADV_HUGEPAGE);
     std::memset(memory.get(), 0, whole);
   }
 
