@@ -10,6 +10,9 @@
 
 #include "gtest/gtest.h"
 
+#include <limits>
+#include <utility>
+
 using namespace wna16;
 using namespace wna16test;
 
@@ -103,8 +106,14 @@ TEST(Tiled, OddExtents) {
 }
 
 TEST(Tiled, BiasesActivationsAndWeightsOnInput) {
-  for (int64_t activation : {WNA16_SILU, WNA16_GELU, WNA16_SWIGLUOAI})
-    for (int64_t tokens : {3, 100}) {
+  const std::pair<int64_t, double> activations[] = {
+      {WNA16_SILU, std::numeric_limits<double>::infinity()},
+      {WNA16_SILU, 7},
+      {WNA16_GELU, 7},
+      {WNA16_SWIGLUOAI, 7}};
+  for (auto [activation, limit] : activations)
+    // Streamed, wide with tiles of 32, 64 and 128.
+    for (int64_t tokens : {3, 90, 150, 400}) {
       Random random(12);
       WeightOptions options;
       options.scale = ScalarType::BF16;
@@ -115,11 +124,12 @@ TEST(Tiled, BiasesActivationsAndWeightsOnInput) {
       layer.plan.activation = activation;
       layer.plan.alpha = 1.702;
       layer.plan.beta = activation == WNA16_SWIGLUOAI ? 1 : 0;
-      layer.plan.limit = 7;
+      layer.plan.limit = limit;
       layer.bias13 = randomTensor(random, ScalarType::BF16, {4, 2, 128});
       layer.bias2 = randomTensor(random, ScalarType::F32, {4, 256});
       layer.plan.weight_on_input = 1;
-      expectRight(layer, std::to_string(activation));
+      expectRight(layer, std::to_string(activation) + ", " +
+                             std::to_string(tokens) + " tokens");
     }
 }
 

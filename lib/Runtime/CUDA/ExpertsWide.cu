@@ -18,8 +18,7 @@ using namespace wna16::cuda;
 static constexpr const char *kKernel = "fused_experts";
 
 static bool isWide(const WeightSpec &weight, ScalarType element) {
-  return isTiled(weight, element) && weight.bits() == 4 &&
-         weight.input % kWideInputs == 0 &&
+  return isTiled(weight, element) && weight.input % kWideInputs == 0 &&
          (weight.groups() == 1 || weight.group == 32 || weight.group % 64 == 0);
 }
 
@@ -29,13 +28,12 @@ static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
   // With fewer slots an expert, weights are what takes time.
   const bool many = tokens * fields.top_k * 2 > plan.w13.experts * 9;
   return many && capability == 90 && element != ScalarType::F32 &&
-         plan.isGated() && fields.activation == WNA16_SILU &&
-         std::isinf(fields.limit) && fields.hidden % 8 == 0 &&
+         plan.isGated() && fields.hidden % 8 == 0 &&
          isWide(plan.w13, element) && isWide(plan.w2, element);
 }
 
 static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
-                           int tiles, WideParameters &p) {
+                           WideParameters &p) {
   p.hasZeros = weight.zeroData != nullptr;
   p.inputTiles = static_cast<int32_t>(spec.input / 16);
   p.rowTiles = static_cast<int32_t>(spec.rows() / 64);
@@ -43,24 +41,31 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
   p.groupTiles = static_cast<int32_t>(weight.group / 16);
   p.groupMagic = divisionMagic(spec);
   p.zeroShift = spec.layout->name != "marlin";
+  // Of one word of eight codes, or of two words of four.
+  const uint32_t near = spec.bits() == 4 ? 4 : 8;
+  const uint32_t far = spec.bits() == 4 ? 8 : 32;
+  const bool near1 = spec.layout->name == "humming_wgmma";
+  p.middle[0] = near1 ? near : far;
+  p.middle[1] = near1 ? far : near;
   p.scaleSteps =
       p.groups > 1 ? std::max(p.groupTiles / 4, 1) : p.inputTiles / 4;
   const int groups = p.groups > 1 && p.groupTiles < 4 ? 2 : 1;
+  const int words = 32 * spec.bits();
   const Table tables[] = {{weight.codeData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT32,
                            4,
-                           {128, p.rowTiles, p.inputTiles * spec.experts},
-                           {128, tiles, 4}},
+                           {words, p.rowTiles, p.inputTiles * spec.experts},
+                           {words, 2, 4}},
                           {weight.scaleData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT16,
                            2,
                            {64, p.rowTiles, weight.groups * spec.experts},
-                           {64, tiles, groups}},
+                           {64, 2, groups}},
                           {weight.zeroData,
                            CU_TENSOR_MAP_DATA_TYPE_UINT32,
                            4,
                            {8, p.rowTiles, weight.groups * spec.experts},
-                           {8, tiles, groups}}};
+                           {8, 2, groups}}};
   return encode(kKernel, tables[0], p.codes) &&
          encode(kKernel, tables[1], p.scales) &&
          (!p.hasZeros || encode(kKernel, tables[2], p.zeros));
@@ -84,25 +89,24 @@ static int chooseBlocks(int64_t items, int tile, int multiprocessors) {
 }
 
 template <typename T>
-static WideKernel choose(const WeightSpec &spec, bool gated, int tile,
+static WideKernel choose(const WeightSpec &spec, WideEnd end, int tile,
                          int blocks) {
-  return spec.layout->name == "humming_wgmma"
-             ? wideKernel<T, true>(gated, tile, blocks)
-             : wideKernel<T, false>(gated, tile, blocks);
+  return spec.bits() == 4 ? wideKernel<T, 4>(end, tile, blocks)
+                          : wideKernel<T, 8>(end, tile, blocks);
 }
 
 static bool product(const ExpertsRound &round, int tile, bool first) {
   const ExpertsPlan &plan = *round.plan;
   const WeightSpec &spec = first ? plan.w13 : plan.w2;
-  // Row tiles of a pair: see WideShared.
-  const int pairTiles = tile == 256 ? 1 : 2;
   WideParameters p = {};
-  if (!describeWeight(spec, first ? round.w13 : round.w2, pairTiles, p))
+  if (!describeWeight(spec, first ? round.w13 : round.w2, p))
     return false;
   const auto outTiles = static_cast<int32_t>(spec.output / 64);
-  p.secondTile = first ? outTiles : pairTiles;
-  p.blockTiles = first ? pairTiles : 2 * pairTiles;
+  p.secondTile = first ? outTiles : 2;
+  p.blockTiles = first ? 2 : 4;
   p.rowBlocks = (outTiles + p.blockTiles - 1) / p.blockTiles;
+  p.bias = first ? round.bias13 : round.bias2;
+  p.activation = round.activation;
   p.routing = round.routing;
   p.sorted = round.buffers.sorted;
   p.in = first ? round.x : round.buffers.hidden;
@@ -111,15 +115,19 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
   p.outWidth = first ? plan.w2.input : plan.fields.hidden;
   p.first = first;
   p.weightOnInput = static_cast<int32_t>(plan.fields.weight_on_input);
+  const bool silu =
+      round.activation.kind == WNA16_SILU && std::isinf(round.activation.limit);
+  const WideEnd end = !first ? WideEnd::Rows
+                      : silu ? WideEnd::Silu
+                             : WideEnd::Any;
   const int64_t active =
       std::max(round.routing.slots / tile,
                std::min(round.routing.slots, round.routing.experts));
   const int blocks =
       chooseBlocks(active * p.rowBlocks, tile, round.device->multiprocessors);
-  const WideKernel kernel =
-      plan.element() == ScalarType::BF16
-          ? choose<__nv_bfloat16>(spec, first, tile, blocks)
-          : choose<__half>(spec, first, tile, blocks);
+  const WideKernel kernel = plan.element() == ScalarType::BF16
+                                ? choose<__nv_bfloat16>(spec, end, tile, blocks)
+                                : choose<__half>(spec, end, tile, blocks);
   const int64_t items =
       maxTiles(round.routing.slots, round.routing.experts, tile) * p.rowBlocks;
   Launch how;
@@ -134,8 +142,6 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
 
 static bool run(const ExpertsRound &given) {
   ExpertsRound round = given;
-  if (given.bias13.data || given.bias2.data)
-    return streamExperts.run(given);
   // Rows of slots are read back once: 16 bits will do.
   round.rowType = round.plan->element();
   const int tile = chooseTile(round);

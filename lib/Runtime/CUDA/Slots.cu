@@ -23,6 +23,29 @@ static constexpr int64_t kMaxExperts = 8192;
 
 namespace {
 
+/// Does something with each slot that asks for an expert here. Experts are
+/// found several at a time, so that loads do not wait for one another.
+template <typename Action>
+__device__ void forEachSlot(const Routing &routing, Action action) {
+  constexpr int kAtOnce = 8;
+  const bool direct = !routing.rowsPerExpert && !routing.map;
+  for (int64_t first = threadIdx.x; first < routing.slots;
+       first += kAtOnce * kSortThreads) {
+    int experts[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t slot = first + i * kSortThreads;
+      experts[i] = slot >= routing.slots ? -1
+                   : direct              ? routing.ids[slot]
+                                         : expertOf(routing, slot);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (experts[i] >= 0 && experts[i] < routing.experts)
+        action(first + i * kSortThreads, experts[i]);
+  }
+}
+
 /// What a warp adds up in an inclusive scan.
 __device__ int scanWarp(int value) {
   const int lane = threadIdx.x & 31;
@@ -64,9 +87,8 @@ __global__ void __launch_bounds__(kSortThreads)
   for (int e = threadIdx.x; e < experts; e += kSortThreads)
     counts[e] = 0;
   __syncthreads();
-  for (int64_t s = threadIdx.x; s < routing.slots; s += kSortThreads)
-    if (const int expert = expertOf(routing, s); expert >= 0)
-      atomicAdd(&counts[expert], 1);
+  forEachSlot(routing,
+              [&](int64_t, int expert) { atomicAdd(&counts[expert], 1); });
   __syncthreads();
   int slots = 0, tiles = 0;
   for (int first = 0; first < experts; first += kSortThreads) {
@@ -91,9 +113,9 @@ __global__ void __launch_bounds__(kSortThreads)
     *sorted.numTiles = tiles;
   }
   __syncthreads();
-  for (int64_t s = threadIdx.x; s < routing.slots; s += kSortThreads)
-    if (const int expert = expertOf(routing, s); expert >= 0)
-      sorted.order[atomicAdd(&counts[expert], 1)] = static_cast<int32_t>(s);
+  forEachSlot(routing, [&](int64_t slot, int expert) {
+    sorted.order[atomicAdd(&counts[expert], 1)] = static_cast<int32_t>(slot);
+  });
 }
 
 int64_t cuda::maxTiles(int64_t slots, int64_t experts, int64_t tile) {

@@ -37,11 +37,14 @@ struct WideParameters {
   int32_t groups;
   int32_t groupTiles;
   uint32_t groupMagic; ///< see divisionMagic
-  int32_t zeroShift;
+  int32_t zeroShift;   ///< 1: the zero points' order has n3 lowest
+  uint32_t middle[2]; ///< by how much codes of the operand's middle are shifted
   int32_t scaleSteps; ///< steps that share scales
   int32_t secondTile; ///< from the first pair of row tiles to the second
   int32_t blockTiles; ///< row tiles from one block of rows to the next
   int32_t rowBlocks;
+  DeviceBias bias;
+  DeviceActivation activation;
   Routing routing;
   SortedSlots sorted;
   const void *in;
@@ -51,16 +54,19 @@ struct WideParameters {
   int32_t weightOnInput;
 };
 
+/// What becomes of the sums: rows of outputs as they are, or gates and ups with
+/// the activation between them.
+enum class WideEnd { Rows, Silu, Any };
+
 struct WideKernel {
   void (*function)(const WideParameters);
   size_t shared;
 };
 
-/// Defined for each combination in a file of its own. `gated`: the first
-/// product of experts with a gate; `blocks`: of a multiprocessor, two for tiles
-/// of 32 slots alone.
-template <typename T, bool SWAP>
-WideKernel wideKernel(bool gated, int tileSlots, int blocks);
+/// Defined for each combination in a file of its own. `blocks`: of a
+/// multiprocessor, two for tiles of 32 slots alone.
+template <typename T, int BITS>
+WideKernel wideKernel(WideEnd end, int tileSlots, int blocks);
 
 } // namespace wna16::cuda
 

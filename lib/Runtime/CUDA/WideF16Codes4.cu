@@ -1,4 +1,4 @@
-//===- WideBF16Wgmma.cu - One instance of the wide kernel ---------------===//
+//===- WideF16Codes4.cu - One instance of the wide kernel -----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,5 +8,5 @@
 
 #include "WideKernel.cuh"
 
-template wna16::cuda::WideKernel
-wna16::cuda::wideKernel<__nv_bfloat16, true>(bool, int, int);
+template wna16::cuda::WideKernel wna16::cuda::wideKernel<__half, 4>(WideEnd,
+                                                                    int, int);

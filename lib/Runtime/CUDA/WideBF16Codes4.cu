@@ -1,4 +1,4 @@
-//===- WideF16Wgmma.cu - One instance of the wide kernel ----------------===//
+//===- WideBF16Codes4.cu - One instance of the wide kernel ----------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,4 +9,4 @@
 #include "WideKernel.cuh"
 
 template wna16::cuda::WideKernel
-wna16::cuda::wideKernel<__half, true>(bool, int, int);
+wna16::cuda::wideKernel<__nv_bfloat16, 4>(WideEnd, int, int);

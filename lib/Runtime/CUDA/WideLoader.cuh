@@ -1,0 +1,246 @@
+//===- WideLoader.cuh - Bringing data for products of many tokens -------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WNA16_LIB_RUNTIME_CUDA_WIDELOADER_CUH
+#define WNA16_LIB_RUNTIME_CUDA_WIDELOADER_CUH
+
+#include "Wide.cuh"
+
+namespace wna16::cuda {
+
+/// How a block's shared memory is used for tiles of TT slots, with so many
+/// blocks on a multiprocessor.
+template <int BITS, int TT, int BLOCKS>
+struct WideShared {
+  static constexpr int kBlocks = BLOCKS;
+  /// Registers of the warps that bring and of those that compute.
+  static constexpr int kFewRegisters = BLOCKS == 2 ? 32 : 40;
+  static constexpr int kManyRegisters = BLOCKS == 2 ? 104 : 232;
+  /// Two pairs of row tiles, each four input tiles long.
+  static constexpr int kCodeBytes = 2048 * BITS;
+  static constexpr int kMaxGroups = 2;
+  /// Short items are brought some ahead.
+  static constexpr int kItems = 4;
+  /// What a warp hands over at a time at the end.
+  static constexpr int kHandedOver = TT / 4;
+
+  struct Stage {
+    unsigned char inputs[TT * 128];
+    unsigned char codes[2][kCodeBytes / 2];
+    uint16_t scales[2][kMaxGroups][2][64];
+    uint32_t zeros[2][kMaxGroups][2][8];
+    unsigned char unused[768];
+  };
+  static_assert(sizeof(Stage) % 1024 == 0, "rows are swizzled by address");
+
+  /// What those who compute need to know of a tile of slots.
+  struct Item {
+    int expert, count, rows;
+    int slots[TT];
+    float weights[TT];
+  };
+
+  /// Kilobytes beside the stages, with room for what barriers there are.
+  static constexpr int kBeside =
+      (8 * kHandedOver * 128 + kItems * TT * 8) / 1024 + 1;
+  static constexpr int kStages =
+      (227 / BLOCKS - kBeside) * 1024 / int(sizeof(Stage));
+
+  Stage stages[kStages];
+  float exchange[8][kHandedOver * 32];
+  Item items[kItems];
+  /// Activations have come; and can be seen by matrix instructions, codes too;
+  /// the stage can be filled again.
+  uint64_t copied[kStages], full[kStages], empty[kStages];
+  /// An item's numbers are there; its slots too; nobody needs it any more.
+  uint64_t known[kItems], listed[kItems], done[kItems];
+};
+
+/// A place in the ring of stages.
+template <int STAGES>
+struct RingPlace {
+  int index = 0, phase = 0;
+  __device__ void advance() {
+    if (++index == STAGES) {
+      index = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Four warps that bring data
+//===----------------------------------------------------------------------===//
+
+/// One warp has the copy engine bring codes and scales, two copy the slots'
+/// rows of activations, and one makes these known to the matrix units.
+template <int BITS, int TT, int BLOCKS>
+class WideLoader {
+  using Shared = WideShared<BITS, TT, BLOCKS>;
+  using Place = RingPlace<Shared::kStages>;
+  static constexpr int kRows = TT / 8; ///< that a thread copies from
+
+public:
+  __device__ WideLoader(const WideParameters &p, Shared &shared, int tiles)
+      : p(p), shared(shared), lane(threadIdx.x & 31), tiles(tiles),
+        items(tiles * p.rowBlocks) {}
+
+  __device__ void run() {
+    const int warp = static_cast<int>(threadIdx.x) >> 5;
+    Place at;
+    int number = 0;
+    for (int i = blockIdx.x; i < items; i += gridDim.x, ++number) {
+      if (warp == 0)
+        bringWeights(find(i), number, at);
+      else if (warp == 1)
+        announce(at);
+      else
+        bringInputs(find(i), at);
+    }
+    // No thread leaves before its copies have come.
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+
+private:
+  struct Work {
+    Tile tile;
+    int rowBlock;
+  };
+
+  /// Tile of slots and block of rows of an item. Blocks of rows change slower
+  /// than tiles, so that a few tiles' activations and a few rows of weights are
+  /// in use at a time.
+  __device__ Work find(int item) const {
+    constexpr int kTogether = 16;
+    const int chunk = item / (p.rowBlocks * kTogether);
+    const int width = min(kTogether, tiles - chunk * kTogether);
+    const int inside = item - chunk * p.rowBlocks * kTogether;
+    return {p.sorted.tiles[chunk * kTogether + inside % width], inside / width};
+  }
+
+  /// Codes and scales of an item, and the list of its slots.
+  __device__ void bringWeights(const Work &work, int number, Place &at) {
+    const int place = number % Shared::kItems;
+    auto &item = shared.items[place];
+    const Tile &tile = work.tile;
+    waitFor(sharedAddress(&shared.done[place]),
+            (number / Shared::kItems & 1) ^ 1);
+    int slots[TT / 32];
+#pragma unroll
+    for (int i = 0; i < TT / 32; ++i)
+      slots[i] = lane + 32 * i < tile.count
+                     ? p.sorted.order[tile.begin + lane + 32 * i]
+                     : -1;
+    if (lane == 0) {
+      item.expert = tile.expert;
+      item.count = tile.count;
+      item.rows = work.rowBlock;
+      arrive(sharedAddress(&shared.known[place]));
+      const int firstGroup = tile.expert * p.groups;
+      for (int t = 0; t < p.inputTiles; t += 4, at.advance()) {
+        waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
+        copyWeights(at.index, work.rowBlock * p.blockTiles,
+                    tile.expert * p.inputTiles + t,
+                    firstGroup + static_cast<int>(__umulhi(t, p.groupMagic)));
+      }
+    }
+    __syncwarp();
+    const bool weighted = (p.first != 0) == (p.weightOnInput != 0);
+#pragma unroll
+    for (int i = 0; i < TT / 32; ++i) {
+      item.slots[lane + 32 * i] = slots[i];
+      item.weights[lane + 32 * i] =
+          weighted && slots[i] >= 0 ? weightOf(p.routing, slots[i]) : 1.0f;
+    }
+    __syncwarp();
+    if (lane == 0)
+      arrive(sharedAddress(&shared.listed[place]));
+  }
+
+  __device__ void copyWeights(int index, int rowTile, int inputTile,
+                              int group) {
+    auto &stage = shared.stages[index];
+    const uint32_t barrier = sharedAddress(&shared.full[index]);
+    const int groups = p.groups > 1 && p.groupTiles < 4 ? 2 : 1;
+    arriveAndExpect(barrier,
+                    Shared::kCodeBytes + groups * 2 * (p.hasZeros ? 320 : 256));
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      const int row = rowTile + pair * p.secondTile;
+      copyBox(sharedAddress(stage.codes[pair]), p.codes, 0, row, inputTile,
+              barrier);
+      copyBox(sharedAddress(stage.scales[pair]), p.scales, 0, row, group,
+              barrier);
+      if (p.hasZeros)
+        copyBox(sharedAddress(stage.zeros[pair]), p.zeros, 0, row, group,
+                barrier);
+    }
+  }
+
+  /// Rows of activations, swizzled as matrix instructions expect them. Rows
+  /// that a tile lacks are those of another slot: nobody looks at the products.
+  __device__ void bringInputs(const Work &work, Place &at) {
+    const int thread = static_cast<int>(threadIdx.x) - 64;
+    const int row = thread >> 3, piece = thread & 7;
+    // In units of 16 bytes, of which a thread copies one of each row.
+    uint32_t rows[kRows];
+    const auto width = static_cast<uint32_t>(p.inWidth / 8);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int index = min(row + 8 * i, work.tile.count - 1);
+      const int slot = p.sorted.order[work.tile.begin + index];
+      const int from = p.first ? slot / static_cast<int>(p.routing.topK) : slot;
+      rows[i] = from * width + piece;
+    }
+    const int last = (work.tile.count + 7) / 8;
+    const char *from = static_cast<const char *>(p.in);
+    const uint32_t to = sharedAddress(shared.stages[0].inputs) + row * 128 +
+                        ((piece ^ row) << 4);
+    int64_t left = p.inWidth - piece * 8;
+    for (int t = 0; t < p.inputTiles; t += 4, from += 128, left -= 64) {
+      waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
+      const uint32_t stage =
+          to + at.index * static_cast<int>(sizeof(typename Shared::Stage));
+      const bool inside = left > 0;
+      const char *base = inside ? from : static_cast<const char *>(p.in);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        if (i < last)
+          copyOrClear(stage + i * 1024, base + uint64_t(rows[i]) * 16, inside);
+      asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
+                       sharedAddress(&shared.copied[at.index]))
+                   : "memory");
+      at.advance();
+    }
+  }
+
+  __device__ static void copyOrClear(uint32_t to, const void *from,
+                                     bool present) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(present ? 16 : 0)
+                 : "memory");
+  }
+
+  /// A fence waits for what its own warp has under way: this one has nothing.
+  __device__ void announce(Place &at) {
+    if (lane == 0)
+      for (int t = 0; t < p.inputTiles; t += 4, at.advance()) {
+        waitFor(sharedAddress(&shared.copied[at.index]), at.phase);
+        fenceCopies();
+        arrive(sharedAddress(&shared.full[at.index]));
+      }
+  }
+
+  const WideParameters &p;
+  Shared &shared;
+  const int lane, tiles, items;
+};
+
+} // namespace wna16::cuda
+
+#endif // WNA16_LIB_RUNTIME_CUDA_WIDELOADER_CUH
