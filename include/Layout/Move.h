@@ -86,6 +86,10 @@ private:
   std::unique_ptr<State> state;
 };
 
+/// Rejects a weight that cannot be dequantised: sorted act-order rows are not
+/// in the order of the inputs any more.
+Failure checkDequantize(const WeightSpec &source);
+
 /// Writes dense values [experts of range, rows, input], output axis first, in
 /// `type`: (Q - z) * s computed in f32 and rounded once; with `scaleFirst`,
 /// upstream's rnd(rnd(Q - z) * rnd(s)). `out` is the address of expert 0.

@@ -241,6 +241,7 @@ def LowerToRuntime : Pass<"wna16-lower-to-runtime", "::mlir::ModuleOp"> {
     points return it.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::arith::ArithDialect"];
 }

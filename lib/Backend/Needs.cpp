@@ -471,6 +471,8 @@ Verdict wna16::checkStorage(const Needs &needs, const LayerInfo &layer,
         spec->code != CodeType::Dense && wanted.code == CodeType::Dense;
     Failure bad = checkMove(*spec, dequantized ? *spec : wanted);
     if (!bad && dequantized)
+      bad = checkDequantize(*spec);
+    if (!bad && dequantized)
       if (Result<std::vector<StoredPart>> parts = storageOf(wanted); !parts)
         bad = parts.takeFailure();
     if (!bad)

@@ -169,11 +169,20 @@ static void decodeScaleFirst(const ExpertView &view, int64_t r, ScalarType type,
   }
 }
 
+Failure wna16::checkDequantize(const WeightSpec &source) {
+  if (source.actOrder != ActOrder::Sorted)
+    return ok();
+  return fail("expected inputs in their order (act_order none or index), got "
+              "sorted; dequantise before the rows are sorted");
+}
+
 Failure wna16::dequantizeWeight(const WeightSpec &source,
                                 const WeightBuffers &from, ScalarType type,
                                 bool scaleFirst, void *out, ExpertRange range) {
   if (Result<std::vector<StoredPart>> parts = storageOf(source); !parts)
     return parts.takeFailure();
+  if (Failure bad = checkDequantize(source))
+    return bad;
   if (Failure bad = checkRange(source, range))
     return bad;
   if (Failure bad = checkDense(type, out, source))

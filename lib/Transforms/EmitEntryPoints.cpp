@@ -318,8 +318,7 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
     for (auto function : module.getOps<func::FuncOp>()) {
       // Size functions are C functions as they are.
       if (!function.isPublic() || function.isExternal() ||
-          function->hasAttr(kExtentsAttrName) ||
-          !llvm::all_of(tensorTypes(function), llvm::IsaPred<MemRefType>))
+          function->hasAttr(kExtentsAttrName) || isScalar(function))
         continue;
       if (failed(check(function)))
         return signalPassFailure();
@@ -336,13 +335,25 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
   }
 
 private:
+  /// Has to do with no tensor and no kernel, and stays as it is.
+  static bool isScalar(func::FuncOp function) {
+    return function.getNumArguments() &&
+           llvm::none_of(tensorTypes(function), llvm::IsaPred<MemRefType>) &&
+           !function->hasAttr(kWorkspaceAttrName);
+  }
+
   static LogicalResult check(func::FuncOp function) {
     if (function.getNumResults())
       return function.emitError() << "expected results as arguments; run "
                                      "wna16-results-to-outs before "
                                      "bufferization";
     for (auto [i, type] : llvm::enumerate(tensorTypes(function))) {
-      auto memref = cast<MemRefType>(type);
+      auto memref = dyn_cast<MemRefType>(type);
+      if (!memref)
+        return function.emitError()
+               << "expected tensors as arguments of a public function, got "
+               << type << " as argument " << i
+               << "; make it a tensor of rank 0, or the function private";
       if (!memref.getLayout().isIdentity() ||
           !getScalarType(memref.getElementType()))
         return function.emitError()

@@ -307,14 +307,18 @@ private:
   /// weight is the first of them.
   static Value fuseSteps(OpBuilder &builder, Value value) {
     Value root = value;
-    int length = 0;
+    SmallVector<Value> between;
     std::optional<Window> window;
     for (Operation *def = root.getDefiningOp(); def && isStep(def) && !window;
-         def = root.getDefiningOp(), ++length) {
+         def = root.getDefiningOp()) {
+      between.push_back(root);
       root = def->getOperand(0);
       window = getWindow(def);
     }
-    if (length < 2 ||
+    bool rounds = llvm::any_of(between, [&](Value middle) {
+      return roundsBetween(root.getType(), middle.getType(), value.getType());
+    });
+    if (between.size() < 2 || rounds ||
         checkMove(*getWeightSpec(root.getType()),
                   *getWeightSpec(value.getType()), window.value_or(Window())))
       return value;

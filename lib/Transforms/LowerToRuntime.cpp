@@ -18,6 +18,8 @@
 #include "Transforms/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -140,7 +142,26 @@ struct LowerToRuntime : wna16::impl::LowerToRuntimeBase<LowerToRuntime> {
       return WalkResult::interrupt();
     });
     if (left.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    lowerStridedCopies();
+  }
+
+private:
+  /// Copies of parts of a buffer become loops: upstream would call a function
+  /// of its own runtime. Whole buffers are copied at once.
+  void lowerStridedCopies() {
+    getOperation().walk([](memref::CopyOp copy) {
+      auto isWhole = [](Value buffer) {
+        auto type = dyn_cast<MemRefType>(buffer.getType());
+        return !type || type.getLayout().isIdentity();
+      };
+      if (isWhole(copy.getSource()) && isWhole(copy.getTarget()))
+        return;
+      OpBuilder builder(copy);
+      linalg::makeMemRefCopyOp(builder, copy.getLoc(), copy.getSource(),
+                               copy.getTarget());
+      copy.erase();
+    });
   }
 };
 

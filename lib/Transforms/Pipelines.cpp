@@ -48,6 +48,7 @@ void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createVerifyDisassembled());
+  pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createResultsToOuts());
 
   bufferization::OneShotBufferizePassOptions bufferize;

@@ -44,6 +44,47 @@ OpOperand *findDestination(Value value) {
   return nullptr;
 }
 
+/// The extent of an argument that a dynamic extent is known to be.
+struct Extent {
+  BlockArgument argument;
+  int64_t axis;
+};
+
+/// Follows a dynamic extent through inits, empty tensors, casts and `calls`
+/// levels of calls to an argument.
+std::optional<Extent> findExtent(Value value, int64_t axis, int calls = 8) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isa<func::FuncOp>(argument.getOwner()->getParentOp())
+               ? std::optional(Extent{argument, axis})
+               : std::nullopt;
+  Operation *def = value.getDefiningOp();
+  if (auto style = dyn_cast<DestinationStyleOpInterface>(def))
+    return findExtent(style.getTiedOpOperand(cast<OpResult>(value))->get(),
+                      axis, calls);
+  if (auto cast = dyn_cast<tensor::CastOp>(def))
+    return findExtent(cast.getSource(), axis, calls);
+  if (auto empty = dyn_cast<tensor::EmptyOp>(def)) {
+    auto dim = empty.getType().isDynamicDim(axis)
+                   ? empty.getDynamicSize(axis).getDefiningOp<tensor::DimOp>()
+                   : tensor::DimOp();
+    std::optional<int64_t> index = dim ? dim.getConstantIndex() : std::nullopt;
+    return index ? findExtent(dim.getSource(), *index, calls) : std::nullopt;
+  }
+  auto call = calls > 0 ? dyn_cast<func::CallOp>(def) : func::CallOp();
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                           call, call.getCalleeAttr())
+                     : func::FuncOp();
+  if (!callee || callee.isExternal() || !callee.getBody().hasOneBlock())
+    return std::nullopt;
+  Value returned = callee.getBody().front().getTerminator()->getOperand(
+      cast<OpResult>(value).getResultNumber());
+  std::optional<Extent> inner = findExtent(returned, axis, calls - 1);
+  if (!inner)
+    return std::nullopt;
+  return findExtent(call.getOperand(inner->argument.getArgNumber()),
+                    inner->axis, calls);
+}
+
 /// Adds a buffer argument for result `index` and computes the result in it.
 void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
   Value value = terminator.getOperand(index);
@@ -103,6 +144,35 @@ private:
       if (isEncoded(type))
         return function.emitError()
                << "expected wna16-disassemble before, got the result " << type;
+    Operation *terminator = function.getBody().front().getTerminator();
+    for (OpOperand &result : terminator->getOpOperands())
+      if (isa<RankedTensorType>(result.get().getType()) &&
+          failed(checkExtents(function, result)))
+        return failure();
+    return success();
+  }
+
+  /// The caller allocates what a result is computed in, so that its dynamic
+  /// extents are those of arguments: entry points check that extents of one
+  /// axis agree among tensors of one rank.
+  static LogicalResult checkExtents(func::FuncOp function, OpOperand &result) {
+    auto type = cast<RankedTensorType>(result.get().getType());
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      if (!type.isDynamicDim(axis))
+        continue;
+      std::optional<Extent> extent = findExtent(result.get(), axis);
+      auto source = extent
+                        ? dyn_cast<RankedTensorType>(extent->argument.getType())
+                        : RankedTensorType();
+      if (!source || source.getRank() != type.getRank() ||
+          extent->axis != axis || !source.isDynamicDim(axis))
+        return function.emitError()
+               << "expected axis " << axis << " of result "
+               << result.getOperandNumber() << " (" << type
+               << ") to be that axis of an argument of rank " << type.getRank()
+               << ", since the caller allocates the result; make the extent "
+                  "static";
+    }
     return success();
   }
 

@@ -24,6 +24,15 @@ func.func @linear_c2(%x: tensor<?x128xbf16>, %w: tensor<256x8xbf16, #wna16.dense
 
 // -----
 
+func.func @linear_c2_dynamic(%x: tensor<?x?xbf16>, %w: tensor<256x8xbf16, #wna16.dense>, %init: tensor<?x8xf32>) {
+  // expected-error @+1 {{(C2) expected x to have the weight's input (256) as columns, got dynamic ones}}
+  %0 = wna16.linear x(%x : tensor<?x?xbf16>) weight(%w : tensor<256x8xbf16, #wna16.dense>)
+      outs(%init : tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
 func.func @linear_c3(%x: tensor<?x256xbf16>, %w: tensor<256x8xbf16, #wna16.dense>, %init: tensor<?x16xf32>) {
   // expected-error @+1 {{(C3) expected init to be [M, 8] of f16, bf16 or f32, got 'tensor<?x16xf32>'}}
   %0 = wna16.linear x(%x : tensor<?x256xbf16>) weight(%w : tensor<256x8xbf16, #wna16.dense>)
@@ -439,9 +448,26 @@ func.func @experts_c4_k(%x: tensor<?x256xbf16>,
     %w13: tensor<8x256x2x128xbf16, #gptq>,
     %w2: tensor<8x128x256xbf16, #gptq>,
     %init: tensor<?x256xbf16>) {
-  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k, got 'tensor<?x4xf32>' and 'tensor<?x2xi32>' for x 'tensor<?x256xbf16>'}}
+  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k of at least 1, got 'tensor<?x4xf32>' and 'tensor<?x2xi32>' for x 'tensor<?x256xbf16>'}}
   %0 = wna16.fused_experts silu x(%x : tensor<?x256xbf16>)
       routing(%weights, %ids : tensor<?x4xf32>, tensor<?x2xi32>)
+      w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
+      outs(%init : tensor<?x256xbf16>) -> tensor<?x256xbf16>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 128, layout = gptq>
+func.func @experts_c4_none(%x: tensor<?x256xbf16>,
+    %weights: tensor<?x0xf32>,
+    %ids: tensor<?x0xi32>,
+    %w13: tensor<8x256x2x128xbf16, #gptq>,
+    %w2: tensor<8x128x256xbf16, #gptq>,
+    %init: tensor<?x256xbf16>) {
+  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k of at least 1, got 'tensor<?x0xf32>' and 'tensor<?x0xi32>'}}
+  %0 = wna16.fused_experts silu x(%x : tensor<?x256xbf16>)
+      routing(%weights, %ids : tensor<?x0xf32>, tensor<?x0xi32>)
       w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
       outs(%init : tensor<?x256xbf16>) -> tensor<?x256xbf16>
   return
@@ -456,7 +482,7 @@ func.func @experts_c4_tokens(%x: tensor<7x256xbf16>,
     %w13: tensor<8x256x2x128xbf16, #gptq>,
     %w2: tensor<8x128x256xbf16, #gptq>,
     %init: tensor<?x256xbf16>) {
-  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k, got 'tensor<8x2xf32>' and 'tensor<8x2xi32>' for x 'tensor<7x256xbf16>'}}
+  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k of at least 1, got 'tensor<8x2xf32>' and 'tensor<8x2xi32>' for x 'tensor<7x256xbf16>'}}
   %0 = wna16.fused_experts silu x(%x : tensor<7x256xbf16>)
       routing(%weights, %ids : tensor<8x2xf32>, tensor<8x2xi32>)
       w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
@@ -473,7 +499,7 @@ func.func @experts_c4_element(%x: tensor<?x256xbf16>,
     %w13: tensor<8x256x2x128xbf16, #gptq>,
     %w2: tensor<8x128x256xbf16, #gptq>,
     %init: tensor<?x256xbf16>) {
-  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k, got 'tensor<?x2xbf16>' and 'tensor<?x2xi32>'}}
+  // expected-error @+1 {{(C4) expected f32 weights [M, k] and i32 ids [M, k] with x's tokens and a static k of at least 1, got 'tensor<?x2xbf16>' and 'tensor<?x2xi32>'}}
   %0 = wna16.fused_experts silu x(%x : tensor<?x256xbf16>)
       routing(%weights, %ids : tensor<?x2xbf16>, tensor<?x2xi32>)
       w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
@@ -526,6 +552,22 @@ func.func @experts_c5_x(%x: tensor<4x?x256xbf16>,
     %init: tensor<8x?x256xbf16>) {
   // expected-error @+1 {{(C5) expected batched experts without weights and expert_map, i32 ids [8] and x [8, T, K], got ids 'tensor<8xi32>' and x 'tensor<4x?x256xbf16>'}}
   %0 = wna16.fused_experts silu x(%x : tensor<4x?x256xbf16>)
+      routing(%ids : tensor<8xi32>)
+      w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
+      outs(%init : tensor<8x?x256xbf16>) {batched} -> tensor<8x?x256xbf16>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 128, layout = gptq>
+func.func @experts_c5_dynamic(%x: tensor<?x?x256xbf16>,
+    %ids: tensor<8xi32>,
+    %w13: tensor<8x256x2x128xbf16, #gptq>,
+    %w2: tensor<8x128x256xbf16, #gptq>,
+    %init: tensor<8x?x256xbf16>) {
+  // expected-error @+1 {{(C5) expected batched experts without weights and expert_map, i32 ids [8] and x [8, T, K], got ids 'tensor<8xi32>' and x 'tensor<?x?x256xbf16>'}}
+  %0 = wna16.fused_experts silu x(%x : tensor<?x?x256xbf16>)
       routing(%ids : tensor<8xi32>)
       w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
       outs(%init : tensor<8x?x256xbf16>) {batched} -> tensor<8x?x256xbf16>
@@ -665,7 +707,7 @@ func.func @experts_c8_nan(%x: tensor<?x256xbf16>,
     %w13: tensor<8x256x2x128xbf16, #gptq>,
     %w2: tensor<8x128x256xbf16, #gptq>,
     %init: tensor<?x256xbf16>) {
-  // expected-error @+1 {{(C8) expected a positive limit, got nan}}
+  // expected-error @+1 {{(C8) expected a finite limit, got nan}}
   %0 = wna16.fused_experts silu x(%x : tensor<?x256xbf16>)
       routing(%weights, %ids : tensor<?x2xf32>, tensor<?x2xi32>)
       w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)

@@ -44,3 +44,10 @@ func.func @no_axis(%x: memref<?xf32>, %workspace: memref<?xi8>, %stream: !llvm.p
 func.func @size(%n: index) -> index attributes {wna16.extents = [[0, 1]]} {
   return %n : index
 }
+
+// -----
+
+// expected-error @below {{expected tensors as arguments of a public function, got 'f32' as argument 1; make it a tensor of rank 0, or the function private}}
+func.func @scalar(%x: memref<8xf32>, %f: f32) {
+  return
+}

@@ -1,7 +1,7 @@
 // RUN: wna16-opt %s -wna16-emit-entry-points -canonicalize -cse | FileCheck %s
 
 // The description is JSON, and a C string.
-// CHECK: llvm.mlir.global external constant @wna16_module_description("{\22abi\22:2,\22functions\22:[{\22arguments\22:[
+// CHECK: llvm.mlir.global external constant @wna16_module_description("{\22abi\22:3,\22functions\22:[{\22arguments\22:[
 // CHECK-SAME: {\22name\22:\22x\22,\22role\22:\22input\22,\22shape\22:[-1,64],\22type\22:\22bf16\22},
 // CHECK-SAME: {\22name\22:\22w13.codes\22,\22role\22:\22prepared\22,\22shape\22:[4,64],\22type\22:\22i32\22},
 // CHECK-SAME: {\22concat\22:0,\22pattern\22:\22gate.weight\22,\22role\22:\22parameter\22,\22shape\22:[4,64],\22type\22:\22bf16\22},

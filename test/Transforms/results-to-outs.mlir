@@ -5,16 +5,18 @@
 // RUN:   -canonicalize | FileCheck %s --check-prefix=MEMREF
 
 // CHECK-LABEL: func.func @in_place(
-// CHECK-SAME: %[[X:.*]]: tensor<?x8xf32> {wna16.name = "x"}, %{{.*}}: index, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
+// CHECK-SAME: %[[X:.*]]: tensor<?x8xf32> {wna16.name = "x"}, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
 // CHECK: %[[T:.*]] = bufferization.to_tensor %[[OUT]] restrict writable
 // CHECK: %[[Y:.*]] = linalg.exp ins(%[[X]] : tensor<?x8xf32>) outs(%[[T]] : tensor<?x8xf32>)
 // CHECK: bufferization.materialize_in_destination %[[Y]] in restrict writable %[[OUT]]
 // CHECK: return{{$}}
 // MEMREF-LABEL: func.func @in_place(
-// MEMREF-SAME: %[[X:.*]]: memref<?x8xf32> {wna16.name = "x"}, %{{.*}}: index, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
+// MEMREF-SAME: %[[X:.*]]: memref<?x8xf32> {wna16.name = "x"}, %[[OUT:.*]]: memref<?x8xf32> {wna16.name = "out", wna16.output}) {
 // MEMREF-NEXT: linalg.exp ins(%[[X]] : memref<?x8xf32>) outs(%[[OUT]] : memref<?x8xf32>)
 // MEMREF-NEXT: return
-func.func @in_place(%x: tensor<?x8xf32> {wna16.name = "x"}, %m: index) -> (tensor<?x8xf32> {wna16.name = "out"}) {
+func.func @in_place(%x: tensor<?x8xf32> {wna16.name = "x"}) -> (tensor<?x8xf32> {wna16.name = "out"}) {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x8xf32>
   %e = tensor.empty(%m) : tensor<?x8xf32>
   %0 = linalg.exp ins(%x : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
@@ -74,4 +76,24 @@ func.func @blocks(%c: i1) {
   cf.br ^bb2
 ^bb2:
   return
+}
+
+// -----
+
+// A dynamic extent is followed through calls, casts and inits.
+
+// CHECK-LABEL: func.func @through
+// CHECK-SAME: %{{.*}}: memref<?x8xf32> {wna16.output}
+func.func private @helper(%a: tensor<4xf32>, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%m) : tensor<?x8xf32>
+  %r = linalg.exp ins(%x : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+func.func @through(%a: tensor<4xf32>, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = call @helper(%a, %x) : (tensor<4xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = tensor.cast %0 : tensor<?x8xf32> to tensor<?x?xf32>
+  %2 = tensor.cast %1 : tensor<?x?xf32> to tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
 }

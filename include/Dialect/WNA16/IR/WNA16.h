@@ -67,6 +67,10 @@ std::optional<Window> getWindow(mlir::Operation *step);
 mlir::DenseI64ArrayAttr getWindowAttr(mlir::MLIRContext *context,
                                       Window window);
 
+/// Whether scales lose bits in `middle` that one step from `source` to `result`
+/// would keep.
+bool roundsBetween(mlir::Type source, mlir::Type middle, mlir::Type result);
+
 /// The storage tensors of an encoded type, in Part order; empty when the
 /// encoding does not fit the type (then `error` says why).
 llvm::SmallVector<mlir::RankedTensorType>

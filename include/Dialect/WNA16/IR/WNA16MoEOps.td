@@ -45,7 +45,7 @@ def WNA16_LinearOp : WNA16_MoEOp<"linear"> {
 
     Constraints:
     - (C1) x and init have rank 2 and the weight rank 2.
-    - (C2) the columns of x equal the weight's input.
+    - (C2) the columns of x are static and equal the weight's input.
     - (C3) the columns of init equal the weight's output.
     - (C4) the bias is [N].
 
@@ -208,8 +208,11 @@ def WNA16_FusedExpertsOp
     | expert_map | [global experts]: local expert or -1 | i32 |
     | init | as x | type of x, or f32 |
 
-    An id of -1, and an expert that the map sends to -1, adds nothing. A shared
-    expert is this operation with E = k = 1. Activations with their parameters:
+    An id of -1, and an expert that the map sends to -1, adds nothing. Any other
+    id or local expert out of range is an error of the caller: the CPU's kernels
+    report it, emulation and devices, which do not look at values, skip the slot.
+    A shared expert is this operation with E = k = 1. Activations with their
+    parameters; without them alpha is 1 and beta 0:
 
     | activation | of gate g and up l (clamped when `limit` is given) |
     |---|---|
@@ -226,11 +229,12 @@ def WNA16_FusedExpertsOp
     - (C1) ranks are those of the table.
     - (C2) w13 and w2 agree in experts and in N.
     - (C3) w13's input and w2's output are at least the columns of x.
-    - (C4) weights and ids have x's tokens and the same k; f32 and i32.
+    - (C4) weights and ids have x's tokens and the same k >= 1; f32 and i32.
     - (C5) batched: no weights and no expert_map, ids are [E], x has E experts.
     - (C6) biases fit their weight.
     - (C7) w13 has 1 or 2 halves; swigluoai and swiglustep need 2.
-    - (C8) `limit` is positive; swiglustep needs it.
+    - (C8) alpha, beta and limit are finite, `limit` is positive; swiglustep
+      needs it.
     - (C9) `router_weight_on_input` needs k = 1 and is not batched.
     - (C10) init has x's shape, and x's type or f32.
     - (C11) the elements of packed weights have x's type; dense weights keep

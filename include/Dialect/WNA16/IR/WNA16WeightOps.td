@@ -127,6 +127,7 @@ def WNA16_PadOp : WNA16_MergingStepOp<"pad"> {
     - (C2) no extent shrinks.
     - (C3) the encodings are equal.
     - (C4) the element types are equal.
+    - (C5) the layout engine can do the move.
 
     ```mlir
     %1 = wna16.pad %0 : tensor<2x128x2x96xf16, #gptq> to tensor<2x128x2x128xf16, #gptq>
@@ -155,6 +156,7 @@ def WNA16_RepackOp : WNA16_MergingStepOp<"repack"> {
     - (C1) the shapes are equal.
     - (C2) the encodings differ in layout and scale type alone.
     - (C3) the element types are equal.
+    - (C4) the layout engine can do the move.
 
     Canonicalisation: a repack of a repack is one repack; a repack to the same
     type is its operand.
@@ -193,6 +195,7 @@ def WNA16_SortGroupsOp : WNA16_StepOp<"sort_groups"> {
     - (C1) the shapes are equal.
     - (C2) the encodings differ in act_order alone: `index` to `sorted`.
     - (C3) the element types are equal.
+    - (C4) the layout engine can do the move.
 
     ```mlir
     %1 = wna16.sort_groups %0 : tensor<2x128x64xf16, #index> to tensor<2x128x64xf16, #sorted>
@@ -267,6 +270,7 @@ def WNA16_DequantizeOp : WNA16_Op<"dequantize", [Pure]> {
     Constraints:
     - (C1) the shapes are equal.
     - (C2) the result is encoded as `#wna16.dense` in dense layout.
+    - (C3) the source is not sorted: its rows are in the order of the inputs.
 
     ```mlir
     %1 = wna16.dequantize %0 : tensor<2x128x64xbf16, #gptq> to tensor<2x128x64xf32, #wna16.dense>

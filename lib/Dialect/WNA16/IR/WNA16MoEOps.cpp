@@ -63,10 +63,12 @@ LogicalResult LinearOp::verify() {
   if (x.getRank() != 2 || weight.getRank() != 2 || init.getRank() != 2)
     return emitOpError() << "(C1) expected x, weight and init of rank 2, got "
                          << x << ", " << weight << " and " << init;
-  if (!agree(x.getDimSize(1), weight.getDimSize(0)))
+  if (x.getDimSize(1) != weight.getDimSize(0))
     return emitOpError() << "(C2) expected x to have the weight's input ("
                          << weight.getDimSize(0) << ") as columns, got "
-                         << x.getDimSize(1);
+                         << (x.isDynamicDim(1)
+                                 ? std::string("dynamic ones")
+                                 : std::to_string(x.getDimSize(1)));
   if (!isTensor(init, {x.getDimSize(0), weight.getDimSize(1)}))
     return emitOpError() << "(C3) expected init to be [M, "
                          << weight.getDimSize(1)
@@ -308,7 +310,7 @@ static LogicalResult verifyRouting(FusedExpertsOp op) {
   if (op.getBatched()) {
     if (op.getWeights() || op.getExpertMap() ||
         !isTensor(ids, {op.getExperts()}, builder.getI32Type()) ||
-        !agree(x.getDimSize(0), op.getExperts()))
+        x.getDimSize(0) != op.getExperts() || ids.isDynamicDim(0))
       return op.emitOpError()
              << "(C5) expected batched experts without weights and expert_map, "
                 "i32 ids ["
@@ -321,12 +323,12 @@ static LogicalResult verifyRouting(FusedExpertsOp op) {
                             << ids << ", or `batched`";
   if (!isTensor(ids, {x.getDimSize(0), ShapedType::kDynamic},
                 builder.getI32Type()) ||
-      ids.isDynamicDim(1) ||
+      ids.isDynamicDim(1) || ids.getDimSize(1) < 1 ||
       !isTensor(op.getWeights().getType(), ids.getShape(),
                 builder.getF32Type()))
     return op.emitOpError()
            << "(C4) expected f32 weights [M, k] and i32 ids [M,"
-              " k] with x's tokens and a static k, got "
+              " k] with x's tokens and a static k of at least 1, got "
            << op.getWeights().getType() << " and " << ids << " for x " << x;
   if (op.getExpertMap() &&
       !isTensor(op.getExpertMap().getType(), {ShapedType::kDynamic},
@@ -366,6 +368,12 @@ static LogicalResult verifyOptions(FusedExpertsOp op) {
            << "(C7) expected w13 to have " << (needsGate ? "2" : "1 or 2")
            << " halves for " << stringifyActivation(activation) << ", got "
            << halves;
+  for (auto [name, value] :
+       {std::pair("alpha", op.getAlpha()), std::pair("beta", op.getBeta()),
+        std::pair("limit", op.getLimit())})
+    if (value && !value->isFinite())
+      return op.emitOpError() << "(C8) expected a finite " << name << ", got "
+                              << value->convertToDouble();
   std::optional<APFloat> limit = op.getLimit();
   if (limit && !(limit->convertToDouble() > 0))
     return op.emitOpError() << "(C8) expected a positive limit, got "

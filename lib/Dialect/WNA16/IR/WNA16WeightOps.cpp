@@ -233,8 +233,11 @@ LogicalResult PadOp::verify() {
   if (failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
                               {}, "(C3)")))
     return failure();
-  return verifySameElement(*this, getSource().getType(), getResult().getType(),
-                           "(C4)");
+  if (failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C4)")))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C5)");
 }
 
 LogicalResult RegroupOp::verify() {
@@ -258,8 +261,11 @@ LogicalResult RepackOp::verify() {
   if (failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
                               free)))
     return failure();
-  return verifySameElement(*this, getSource().getType(), getResult().getType(),
-                           "(C3)");
+  if (failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C3)")))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C4)");
 }
 
 LogicalResult RecodeOp::verify() {
@@ -286,8 +292,11 @@ LogicalResult SortGroupsOp::verify() {
       result.getActOrder() != ActOrder::Sorted)
     return emitOpError() << "(C2) expected act_order index to sorted, got "
                          << source << " and " << result;
-  return verifySameElement(*this, getSource().getType(), getResult().getType(),
-                           "(C3)");
+  if (failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C3)")))
+    return failure();
+  return verifyMove(*this, getSource().getType(), getResult().getType(),
+                    "(C4)");
 }
 
 LogicalResult ShardOp::verify() {
@@ -355,11 +364,13 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
 }
 OpFoldResult ConvertBiasOp::fold(FoldAdaptor) { return foldStep(*this); }
 
-/// Whether scales lose bits in the middle that one step would keep.
-static bool roundsBetween(PackedAttr source, PackedAttr middle,
-                          PackedAttr result) {
-  ScalarType scale = middle.getScale();
-  return scale != source.getScale() && scale != result.getScale() &&
+bool wna16::roundsBetween(Type source, Type middle, Type result) {
+  auto scaleOf = [](Type type) {
+    return cast<PackedAttr>(cast<RankedTensorType>(type).getEncoding())
+        .getScale();
+  };
+  ScalarType scale = scaleOf(middle);
+  return scale != scaleOf(source) && scale != scaleOf(result) &&
          scale != ScalarType::F32;
 }
 
@@ -369,8 +380,8 @@ static LogicalResult mergeSteps(OpT op, PatternRewriter &rewriter) {
   auto first = op.getSource().template getDefiningOp<OpT>();
   if (!first)
     return rewriter.notifyMatchFailure(op, "no step of the same kind before");
-  if (roundsBetween(packed(first.getSource()), packed(first.getResult()),
-                    packed(op.getResult())))
+  if (roundsBetween(first.getSource().getType(), first.getResult().getType(),
+                    op.getResult().getType()))
     return rewriter.notifyMatchFailure(op, "the first step rounds scales");
   if (checkMove(*getWeightSpec(first.getSource().getType()),
                 *getWeightSpec(op.getResult().getType())))
@@ -401,9 +412,8 @@ LogicalResult ConvertOp::canonicalize(ConvertOp op, PatternRewriter &rewriter) {
   Value source = first->getOperand(0);
   if (!isPacked(source.getType()))
     return rewriter.notifyMatchFailure(op, "the whole is dense");
-  if (roundsBetween(cast<PackedAttr>(
-                        cast<RankedTensorType>(source.getType()).getEncoding()),
-                    packed(op.getSource()), packed(op.getResult())))
+  if (roundsBetween(source.getType(), op.getSource().getType(),
+                    op.getResult().getType()))
     return rewriter.notifyMatchFailure(op, "the first step rounds scales");
   std::optional<Window> window = wna16::getWindow(first);
   if (checkMove(*getWeightSpec(source.getType()),
@@ -440,6 +450,8 @@ LogicalResult DequantizeOp::verify() {
   if (failed(
           verifySameShape(*this, getSource().getType(), getResult().getType())))
     return failure();
+  if (Failure why = checkDequantize(*getWeightSpec(getSource().getType())))
+    return emitOpError() << "(C3) " << why.message;
   return verifyDense(*this, getResult().getType(), "result");
 }
 
