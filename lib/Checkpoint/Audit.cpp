@@ -10,35 +10,13 @@
 
 #include "Format.h"
 
+#include "Layout/Scalar.h"
+
 #include <cmath>
-#include <cstring>
 
 using namespace wna16;
 
 namespace {
-
-float halfToFloat(uint16_t bits) {
-  int exponent = bits >> 10 & 31;
-  int mantissa = bits & 1023;
-  double sign = bits >> 15 ? -1.0 : 1.0;
-  if (exponent == 31)
-    return mantissa ? NAN : static_cast<float>(sign * INFINITY);
-  if (exponent == 0)
-    return static_cast<float>(sign * std::ldexp(mantissa, -24));
-  return static_cast<float>(sign * std::ldexp(mantissa + 1024, exponent - 25));
-}
-
-float valueAt(const TensorView &view, int64_t i) {
-  if (view.type == ScalarType::F32)
-    return elementAt<float>(view, i);
-  uint16_t bits = elementAt<uint16_t>(view, i);
-  if (view.type == ScalarType::F16)
-    return halfToFloat(bits);
-  uint32_t wide = uint32_t(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
 
 /// What may be wrong with a number: with a scale all of it, with others what
 /// comes last.
@@ -65,7 +43,8 @@ void auditFloats(const std::string &tensor, const TensorView &view, bool scales,
   int64_t first[kNumOddities] = {};
   int64_t elements = view.bytes / sizeOf(view.type);
   for (int64_t i = 0; i < elements; ++i)
-    if (std::optional<Oddity> oddity = oddityOf(valueAt(view, i)))
+    if (std::optional<Oddity> oddity =
+            oddityOf(loadFloat(view.type, view.data, i)))
       if (count[*oddity]++ == 0)
         first[*oddity] = i;
   for (int kind = scales ? kZero : kNaN; kind < kNumOddities; ++kind)

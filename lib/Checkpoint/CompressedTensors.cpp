@@ -120,8 +120,10 @@ Failure readGroup(const Json &group, const std::string &where,
     return scheme.takeFailure();
   if (Failure failure = checkFormat(group, where))
     scheme->refusal = failure.message;
-  if (member(group, "input_activations"))
-    scheme->refusal = "quantised input activations are not supported";
+  for (const char *side : {"input", "output"})
+    if (member(group, std::string(side) + "_activations"))
+      scheme->refusal =
+          "quantised " + std::string(side) + " activations are not supported";
   const Json *targets = member(group, "targets");
   if (!targets)
     return fail(where + ": missing targets");
@@ -135,9 +137,27 @@ void sortRules(std::vector<Rule> &rules, size_t first) {
       [](const Rule &rule) { return rule.kind != Rule::Linear; });
 }
 
+/// Parts that change what weights or activations mean; writers leave them
+/// empty where they do not.
+Failure checkExtensions(const Json &config) {
+  const Json *transform = member(config, "transform_config");
+  if (transform && !transform->empty())
+    return fail("transform_config is not supported, got " + shown(*transform));
+  const Json *sparsity = member(config, "sparsity_config");
+  if (!sparsity || sparsity->empty())
+    return ok();
+  const Json *format = member(*sparsity, "format");
+  if (!format || *format != "dense")
+    return fail("sparsity_config is not supported but for format dense, got " +
+                shown(*sparsity));
+  return ok();
+}
+
 Failure configure(const Json &config, const std::string &where,
                   Quantization &out) {
   if (Failure failure = checkFormat(config, where))
+    return fail(where + ": " + failure.message);
+  if (Failure failure = checkExtensions(config))
     return fail(where + ": " + failure.message);
   out.variant = "compressed-tensors pack-quantized";
   if (const Json *ignore = member(config, "ignore"))

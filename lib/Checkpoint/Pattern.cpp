@@ -368,73 +368,58 @@ Result<Pattern> Pattern::compile(const std::string &text) {
   return pattern;
 }
 
-struct Pattern::States {
-  std::vector<int32_t> next; ///< states that read a character
-  std::vector<int32_t> pending;
-  std::vector<char> seen;
-};
-
-/// Adds all states that can be reached without reading. True: a match.
-bool Pattern::follow(int32_t start, std::string_view name, size_t position,
-                     States &states) const {
-  std::vector<int32_t> &pending = states.pending;
-  std::vector<char> &seen = states.seen;
-  pending.assign(1, start);
-  while (!pending.empty()) {
-    int32_t state = pending.back();
-    pending.pop_back();
-    if (seen[size_t(state)])
-      continue;
-    seen[size_t(state)] = 1;
-    const Instruction &in = program[size_t(state)];
+/// Updates which states match the rest of `name` from `position` on, given
+/// those that do from the next position on; true when one was found that was
+/// not known to. A verdict hangs on later states alone, but for the jump that
+/// closes a loop, so each pass settles one level of loops. What a look-ahead
+/// asks of is entered at its start, from where no such jump leads anywhere new:
+/// the first pass settles it, and later ones only add.
+bool Pattern::step(std::string_view name, size_t position, const Verdicts &next,
+                   Verdicts &now) const {
+  bool atEnd = position == name.size();
+  size_t c = atEnd ? 0 : static_cast<unsigned char>(name[position]);
+  bool grown = false;
+  for (size_t state = program.size(); state-- > 0;) {
+    const Instruction &in = program[state];
+    auto first = static_cast<size_t>(in.first);
+    auto second = static_cast<size_t>(in.second);
+    bool before = now[state] != 0;
     switch (in.op) {
     case Op::Match:
-      return true;
+      now[state] = 1;
+      break;
     case Op::Set:
-      states.next.push_back(state);
+      now[state] = !atEnd && sets[first][c] && next[state + 1];
       break;
     case Op::Split:
-      pending.push_back(in.second);
-      pending.push_back(in.first);
+      now[state] = now[first] | now[second];
       break;
     case Op::Jump:
-      pending.push_back(in.first);
+      now[state] = now[first];
       break;
     case Op::Begin:
-      if (position == 0)
-        pending.push_back(in.first);
+      now[state] = position == 0 && now[first];
       break;
     case Op::End:
-      if (position == name.size())
-        pending.push_back(in.first);
+      now[state] = atEnd && now[first];
       break;
     case Op::Look:
     case Op::NotLook:
-      if (run(in.first, name, position) == (in.op == Op::Look))
-        pending.push_back(in.second);
+      now[state] = (now[first] != 0) == (in.op == Op::Look) && now[second];
       break;
     }
+    grown |= !before && now[state];
   }
-  return false;
+  return grown;
 }
 
-bool Pattern::run(int32_t start, std::string_view name, size_t position) const {
-  States states;
-  states.seen.resize(program.size());
-  if (follow(start, name, position, states))
-    return true;
-  std::vector<int32_t> current;
-  for (; position < name.size() && !states.next.empty(); ++position) {
-    unsigned char c = static_cast<unsigned char>(name[position]);
-    current.swap(states.next);
-    states.next.clear();
-    std::fill(states.seen.begin(), states.seen.end(), 0);
-    for (int32_t state : current)
-      if (sets[size_t(program[size_t(state)].first)][c] &&
-          follow(state + 1, name, position + 1, states))
-        return true;
+bool Pattern::matches(std::string_view name) const {
+  Verdicts next(program.size()), now(program.size());
+  for (size_t position = name.size() + 1; position-- > 0;) {
+    now.swap(next);
+    std::fill(now.begin(), now.end(), 0);
+    while (step(name, position, next, now)) {
+    }
   }
-  return false;
+  return now[0] != 0;
 }
-
-bool Pattern::matches(std::string_view name) const { return run(0, name, 0); }

@@ -8,8 +8,10 @@
 //
 // Ignore lists and per-module rules come with the checkpoint, as regular
 // expressions of Python. A backtracking matcher would let a file hang the
-// reader, so this one simulates an automaton: time is at most length times
-// states. Back references and lookbehind are refused by name.
+// reader, so this one runs an automaton from the name's end to its start, with
+// one verdict for each state: time is length times states times the depth of
+// loops, look-aheads within look-aheads included. Back references and
+// lookbehind are refused by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,10 +44,9 @@ public:
   using Set = std::bitset<256>;
 
 private:
-  struct States;
-  bool run(int32_t start, std::string_view name, size_t position) const;
-  bool follow(int32_t start, std::string_view name, size_t position,
-              States &states) const;
+  using Verdicts = std::vector<char>;
+  bool step(std::string_view name, size_t position, const Verdicts &next,
+            Verdicts &now) const;
 
   std::vector<Instruction> program;
   std::vector<Set> sets;

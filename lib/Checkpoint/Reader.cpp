@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace wna16;
 
@@ -49,6 +50,7 @@ private:
   Checkpoint result;
   std::optional<ModelConfig> config;
   Quantization quantization;
+  std::set<int64_t> unread; ///< layers that an audit could not read
   int64_t hidden = 0;
 };
 
@@ -123,9 +125,16 @@ Failure CheckpointReader::readBlocks() {
   for (const Block &block : *blocks) {
     int64_t index = block.prediction ? end + block.layer : block.layer;
     Result<MoELayer> layer = readBlock(block, index);
-    if (!layer)
-      return fail("layer " + std::to_string(index) + ": " + layer.message());
-    result.moeLayers.push_back(std::move(*layer));
+    std::string name = "layer " + std::to_string(index);
+    if (!layer && !options.audit)
+      return fail(name + ": " + layer.message());
+    if (layer) {
+      result.moeLayers.push_back(std::move(*layer));
+      continue;
+    }
+    // An audit goes on with the other layers.
+    unread.insert(index);
+    result.audited.push_back({true, name, layer.message()});
   }
   return ok();
 }
@@ -379,15 +388,21 @@ Failure CheckpointReader::compareLayers() {
   std::optional<int64_t> count;
   if (Failure failure = config->read({"num_hidden_layers", "n_layers"}, count))
     return failure;
-  constexpr int64_t kMost = 10'000;
+  constexpr int64_t kMost = 10'000, kShown = 8;
+  int64_t wrong = 0;
   for (int64_t i = 0; i < std::min(count.value_or(0), kMost); ++i) {
     std::optional<bool> expected = expectsMoE(*config, i);
-    bool found = result.layer(i) != nullptr;
-    if (expected && *expected != found)
+    bool found = result.layer(i) || unread.count(i);
+    if (expected && *expected != found && ++wrong <= kShown)
       result.audited.push_back(
           {true, "layers." + std::to_string(i),
            found ? "an MoE layer, although the configuration makes it dense"
                  : "no MoE layer, although the configuration makes it one"});
   }
+  if (wrong > kShown)
+    result.audited.push_back(
+        {true, "layers",
+         std::to_string(wrong - kShown) +
+             " more are not what the configuration makes them"});
   return ok();
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 using namespace wna16;
 
@@ -106,6 +107,17 @@ const ActivationName kActivations[] = {
     {"swiglustep", WNA16_SWIGLUSTEP},
 };
 
+/// Kernels hold factors as f32.
+Failure checkFactor(const ModelConfig &config, const char *key, double value) {
+  if (value >= std::numeric_limits<float>::min() &&
+      value <= std::numeric_limits<float>::max())
+    return ok();
+  std::ostringstream text;
+  text << value;
+  return fail(config.file() + ": expected " + key +
+              " to be positive and finite, got " + text.str());
+}
+
 Failure readActivation(const ModelConfig &config, const Architecture &row,
                        ActivationSource &out) {
   std::optional<std::string> name;
@@ -128,10 +140,10 @@ Failure readActivation(const ModelConfig &config, const Architecture &row,
     return fail(config.file() + ": activation \"" + text +
                 "\" is not supported");
   out.kind = known->kind;
+  if (limit)
+    if (Failure failure = checkFactor(config, "swiglu_limit", *limit))
+      return failure;
   out.limit = limit.value_or(0.0);
-  if (out.limit < 0)
-    return fail(config.file() + ": expected swiglu_limit to be positive, got " +
-                std::to_string(out.limit));
   if (out.kind == WNA16_SWIGLUOAI) {
     out.alpha = alpha.value_or(1.702);
     out.beta = 1.0;
@@ -224,19 +236,34 @@ Failure readMixer(const ModelConfig &config, RouterSource &router) {
   return ok();
 }
 
+/// Whether experts are chosen out of the best groups; models that do not say so
+/// have groups when there is more than one.
+Failure readMethod(const ModelConfig &config, bool &grouped) {
+  std::optional<std::string> method;
+  if (Failure failure = config.read({"topk_method"}, method))
+    return failure;
+  grouped = method != "greedy";
+  if (method && grouped && *method != "group_limited_greedy" &&
+      *method != "noaux_tc")
+    return fail(config.file() + ": topk_method \"" + *method +
+                "\" is not supported; greedy, group_limited_greedy and "
+                "noaux_tc are");
+  return ok();
+}
+
 Failure readGroups(const ModelConfig &config, int64_t experts,
                    RouterSource &router) {
   std::optional<int64_t> groups, top;
-  std::optional<std::string> method;
+  bool grouped = true;
   if (Failure failure = config.read({"n_group", "num_expert_group"}, groups))
     return failure;
   if (Failure failure = config.read({"topk_group"}, top))
     return failure;
-  if (Failure failure = config.read({"topk_method"}, method))
+  if (Failure failure = readMethod(config, grouped))
     return failure;
   router.groups = std::max<int64_t>(groups.value_or(1), 1);
   router.topGroups = top.value_or(1);
-  if (method && *method == "greedy")
+  if (!grouped)
     router.groups = 1;
   if (router.groups == 1)
     router.topGroups = 1;
@@ -261,7 +288,7 @@ Failure readScaling(const ModelConfig &config, RouterSource &router) {
   if (Failure failure = config.read({"routed_scaling_factor"}, scaling))
     return failure;
   router.scaling = scaling.value_or(1.0);
-  return ok();
+  return checkFactor(config, "routed_scaling_factor", router.scaling);
 }
 
 /// Architectures whose keys interact.

@@ -222,27 +222,29 @@ private:
   int fd = -1;
 };
 
-Failure SafeTensors::add(const std::string &file) {
-  auto mapping = std::make_shared<Mapping>();
-  if (Failure failure = mapping->map(file))
-    return failure;
+namespace {
+
+/// The JSON text at the start of a file.
+Result<std::string_view> headerOf(const uint8_t *data, int64_t bytes,
+                                  const std::string &file) {
   uint64_t length = 0;
   for (int64_t i = 0; i < kLengthBytes; ++i)
-    length |= uint64_t(mapping->data[i]) << (8 * i);
-  int64_t room = std::min(kMaxHeader, mapping->bytes - kLengthBytes);
+    length |= uint64_t(data[i]) << (8 * i);
+  int64_t room = std::min(kMaxHeader, bytes - kLengthBytes);
   if (length > static_cast<uint64_t>(room))
     return fail(file + ": expected a header of at most " +
                 std::to_string(room) + " bytes, got " + std::to_string(length));
-  int64_t start = kLengthBytes + static_cast<int64_t>(length);
-  std::string_view text(
-      reinterpret_cast<const char *>(mapping->data) + kLengthBytes, length);
-  mapping->header = text;
-  Result<HeaderJson> header = parseHeader(text, file);
-  if (!header)
-    return header.takeFailure();
+  return std::string_view(reinterpret_cast<const char *>(data) + kLengthBytes,
+                          length);
+}
 
+/// The tensors of a file whose data have so many bytes.
+Result<std::vector<Entry>> readEntries(const HeaderJson &header,
+                                       int64_t dataBytes,
+                                       std::map<std::string, std::string> &meta,
+                                       const std::string &file) {
   std::vector<Entry> entries;
-  for (const auto &[key, value] : header->items()) {
+  for (const auto &[key, value] : header.items()) {
     if (key == "__metadata__") {
       if (Failure failure = readMetadata(value, meta, file))
         return failure;
@@ -250,14 +252,33 @@ Failure SafeTensors::add(const std::string &file) {
     }
     entries.emplace_back();
     entries.back().name = key;
-    if (Failure failure =
-            readEntry(value, mapping->bytes - start, entries.back(), file))
+    if (Failure failure = readEntry(value, dataBytes, entries.back(), file))
       return failure;
   }
-  if (Failure failure = checkCoverage(entries, mapping->bytes - start, file))
+  if (Failure failure = checkCoverage(entries, dataBytes, file))
     return failure;
+  return entries;
+}
 
-  for (Entry &entry : entries) {
+} // namespace
+
+Failure SafeTensors::add(const std::string &file) {
+  auto mapping = std::make_shared<Mapping>();
+  if (Failure failure = mapping->map(file))
+    return failure;
+  Result<std::string_view> text = headerOf(mapping->data, mapping->bytes, file);
+  if (!text)
+    return text.takeFailure();
+  mapping->header = *text;
+  int64_t start = kLengthBytes + static_cast<int64_t>(text->size());
+  Result<HeaderJson> header = parseHeader(*text, file);
+  if (!header)
+    return header.takeFailure();
+  Result<std::vector<Entry>> entries =
+      readEntries(*header, mapping->bytes - start, meta, file);
+  if (!entries)
+    return entries.takeFailure();
+  for (Entry &entry : *entries) {
     if (tensors.count(entry.name) || unusable.count(entry.name))
       return fail(file + ": tensor " + entry.name +
                   " is in another file as well");

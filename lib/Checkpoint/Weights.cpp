@@ -34,10 +34,13 @@ std::vector<std::string> expand(const std::string &pattern, int64_t experts) {
   return names.names();
 }
 
+/// Also when its codes have a dtype that is refused later, by name.
 bool isPackedModule(const SafeTensors &files, const std::string &module) {
-  for (const Format *format : allFormats())
-    if (files.find(module + "." + format->parts[0].suffix))
+  for (const Format *format : allFormats()) {
+    std::string codes = module + "." + format->parts[0].suffix;
+    if (files.find(codes) || files.foreign().count(codes))
       return true;
+  }
   return false;
 }
 

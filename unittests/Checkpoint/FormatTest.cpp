@@ -489,8 +489,29 @@ TEST(Format, UnsupportedCompressedSchemesMatterOnlyWhereUsed) {
   groups["fp8"]["targets"] = {"re:.*experts.*"};
   EXPECT_CONTAINS(refusal(builder), "\"float\"");
   groups.erase("fp8");
-  groups["group_0"]["input_activations"] = {{"num_bits", 8}};
-  EXPECT_CONTAINS(refusal(builder), "input activations");
+  for (std::string side : {"input", "output"}) {
+    groups["group_0"][side + "_activations"] = {{"num_bits", 8}};
+    EXPECT_CONTAINS(refusal(builder), side + " activations");
+    groups["group_0"].erase(side + "_activations");
+  }
+}
+
+// Each would change what the weights mean.
+TEST(Format, CompressedExtensionsAreRefusedUnlessEmpty) {
+  CheckpointBuilder builder(model(2, 128, 64),
+                            style(Stored::CompressedTensors, 4, 32, true));
+  auto &config = builder.config["quantization_config"];
+  const auto empty = nlohmann::ordered_json::object();
+  config["transform_config"] = empty;
+  config["sparsity_config"] = empty;
+  EXPECT_TRUE(open(builder));
+  config["sparsity_config"] = {{"format", "dense"}};
+  EXPECT_TRUE(open(builder));
+  config["sparsity_config"] = {{"format", "sparse-24-bitmask"}};
+  EXPECT_CONTAINS(refusal(builder), "sparsity_config is not supported");
+  config["sparsity_config"] = nullptr;
+  config["transform_config"] = {{"config_groups", {{"R1", {{"type", "x"}}}}}};
+  EXPECT_CONTAINS(refusal(builder), "transform_config is not supported");
 }
 
 TEST(Format, AWQGroupsMustDivideTheInput) {

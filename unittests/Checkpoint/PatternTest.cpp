@@ -82,4 +82,26 @@ TEST(Pattern, CatastrophicPatternsAreCheap) {
   EXPECT_FALSE(matches("(.*.*.*.*.*.*)x", name));
 }
 
+TEST(Pattern, NestedLookaheadIsCheap) {
+  std::string open, close;
+  for (int i = 0; i < 30; ++i) {
+    open += i % 2 ? "(?=.*" : "(?!.*";
+    close += ")";
+  }
+  std::string name(400, 'a');
+  // An odd number of refusals around what is never there.
+  EXPECT_FALSE(matches(open + "Z" + close, name) ==
+               matches("(?!" + open + "Z" + close + ")", name));
+  EXPECT_TRUE(matches(".*(?=.*a(?=.*b(?!.*c)))", "a.c.a.b"));
+  EXPECT_FALSE(matches(".*(?=.*a(?=.*b(?!.*c)))", "a.b.c"));
+}
+
+// States within loops within loops, reached from the loop's end.
+TEST(Pattern, NestedLoops) {
+  EXPECT_TRUE(matches("^((a*b?)*c?)*d$", "aabcacbbad"));
+  EXPECT_FALSE(matches("^((a*b?)*c?)*d$", "aabcaxbbad"));
+  EXPECT_TRUE(matches("^((?!x)(a|b)*(c|(?=d))?)*d$", "abcabd"));
+  EXPECT_FALSE(matches("^((?!x)(a|b)*(c|(?=d))?)*d$", "abxabd"));
+}
+
 } // namespace

@@ -207,7 +207,24 @@ TEST(Routing, RefusesByName) {
             "of which 5 are kept"},
            {"deepseek_v2",
             {{"n_group", 8}, {"topk_group", 1}},
-            "the groups kept have 1"}}) {
+            "the groups kept have 1"},
+           {"deepseek_v2",
+            {{"topk_method", "banana"}},
+            "topk_method \"banana\" is not supported; greedy, "
+            "group_limited_greedy and noaux_tc are"},
+           {"deepseek_v2",
+            {{"routed_scaling_factor", 1e300}},
+            "expected routed_scaling_factor to be positive and finite, got "
+            "1e+300"},
+           {"deepseek_v2",
+            {{"routed_scaling_factor", -1.0}},
+            "routed_scaling_factor to be positive and finite, got -1"},
+           {"qwen3_moe",
+            {{"swiglu_limit", 0.0}},
+            "expected swiglu_limit to be positive and finite, got 0"},
+           {"gpt_oss",
+            {{"swiglu_limit", 1e-300}},
+            "expected swiglu_limit to be positive and finite, got 1e-300"}}) {
     Expected expected = {c.modelType, c.keys, WNA16_SOFTMAX, false};
     EXPECT_CONTAINS(refusal(builderFor(expected)), c.message);
   }
