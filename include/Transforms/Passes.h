@@ -51,8 +51,7 @@ void buildSelectPipeline(mlir::OpPassManager &pm,
                          const PipelineOptions &options);
 
 /// From there to memrefs and runtime calls in the LLVM dialect.
-void buildLowerPipeline(mlir::OpPassManager &pm,
-                        const PipelineOptions &options);
+void buildLowerPipeline(mlir::OpPassManager &pm);
 
 /// Both: `wna16-pipeline`.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);

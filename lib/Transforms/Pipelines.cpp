@@ -40,7 +40,7 @@ void wna16::buildSelectPipeline(OpPassManager &pm,
   pm.addPass(createVerifyEncodings());
 }
 
-void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
+void wna16::buildLowerPipeline(OpPassManager &pm) {
   EmulateOptions emulate;
   emulate.all = false;
   pm.addPass(createEmulate(emulate));
@@ -87,7 +87,7 @@ void wna16::buildLowerPipeline(OpPassManager &pm, const PipelineOptions &) {
 
 void wna16::buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   buildSelectPipeline(pm, options);
-  buildLowerPipeline(pm, options);
+  buildLowerPipeline(pm);
 }
 
 void wna16::registerPasses() {
@@ -97,7 +97,7 @@ void wna16::registerPasses() {
       "choose backends, bring weights into their layouts and hoist that into "
       "@prepare",
       buildSelectPipeline);
-  PassPipelineRegistration<PipelineOptions>(
+  PassPipelineRegistration<>(
       "wna16-lower-pipeline",
       "from there to runtime calls and entry points in the LLVM dialect",
       buildLowerPipeline);

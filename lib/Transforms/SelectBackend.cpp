@@ -148,6 +148,13 @@ private:
       explainAsJson(layers, machine, os);
     else
       explainAsText(layers, machine, os);
+    os.flush();
+    code = os.error();
+    // An error that nobody cleared ends the process.
+    os.clear_error();
+    if (code)
+      return getOperation()->emitError()
+             << "cannot write " << explain << ": " << code.message();
     return success();
   }
 

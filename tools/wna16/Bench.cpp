@@ -23,15 +23,13 @@ static Result<std::vector<int64_t>> numbersOf(llvm::StringRef option,
   for (llvm::StringRef part : llvm::split(text, ',')) {
     int64_t number;
     if (part.getAsInteger(10, number) || number < least || number > INT32_MAX)
-      return fail((option + ": expected numbers from " + llvm::Twine(least) +
-                   " on, got '" + text + "'")
-                      .str());
+      return usage(option + ": expected numbers from " + llvm::Twine(least) +
+                   " on, got '" + text + "'");
     numbers.push_back(number);
   }
   if (count && numbers.size() != count)
-    return fail((option + ": expected " + llvm::Twine(count) +
-                 " numbers, got " + llvm::Twine(numbers.size()))
-                    .str());
+    return usage(option + ": expected " + llvm::Twine(count) +
+                 " numbers, got " + llvm::Twine(numbers.size()));
   return numbers;
 }
 
@@ -61,8 +59,8 @@ static Result<BenchOptions> optionsOf(const Arguments &arguments) {
     options.group = -1;
   else if (llvm::StringRef(group).getAsInteger(10, options.group) ||
            options.group < 1)
-    return fail("--group: expected a positive number or channel, got '" +
-                group + "'");
+    return usage("--group: expected a positive number or channel, got '" +
+                 group + "'");
   options.zeroPoints = arguments.has("--zero-points");
   options.element = *parseScalarType(arguments.get("--dtype", "bf16"));
   options.layout = arguments.get("--layout", options.layout);

@@ -23,6 +23,7 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -55,6 +56,10 @@ std::unique_ptr<MLIRContext> wna16::makeContext() {
   return std::make_unique<MLIRContext>(registry);
 }
 
+bool wna16::isModuleFile(llvm::StringRef path) {
+  return path.ends_with(".mlir") || path.ends_with(".mlirbc");
+}
+
 Result<OwningOpRef<ModuleOp>>
 wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
   Result<std::vector<int64_t>> layers = cli::layerIndices(arguments);
@@ -64,8 +69,7 @@ wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
   if (!rank)
     return rank.takeFailure();
   const std::string &path = arguments.input();
-  llvm::StringRef name = path;
-  if (!name.ends_with(".mlir") && !name.ends_with(".mlirbc")) {
+  if (!isModuleFile(path)) {
     Result<Checkpoint> checkpoint = Checkpoint::open(path);
     if (!checkpoint)
       return checkpoint.takeFailure();
@@ -75,11 +79,11 @@ wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
     return importCheckpoint(context, *checkpoint, options);
   }
   if (!layers->empty())
-    return fail("--layer goes with a directory; " + path +
-                " holds the layers that it holds");
+    return cli::usage("--layer goes with a directory; " + path +
+                      " holds the layers that it holds");
   if (rank->size > 1)
-    return fail("--tp goes with a directory; " + path +
-                " takes the share that it takes");
+    return cli::usage("--tp goes with a directory; " + path +
+                      " takes the share that it takes");
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, context);
   auto module = parseSourceFile<ModuleOp>(path, sources, context);
@@ -92,10 +96,38 @@ wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
 // Objects
 //===----------------------------------------------------------------------===//
 
+/// LLVM itself only warns of a feature that it does not know.
+Failure wna16::checkFeatures(TargetAttr target) {
+  if (!target || target.getKind() != TargetKind::cpu ||
+      target.getFeatures().empty())
+    return ok();
+  llvm::InitializeNativeTarget();
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string error;
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return fail(error);
+  std::unique_ptr<llvm::MCSubtargetInfo> known(
+      backend->createMCSubtargetInfo(triple, "", ""));
+  for (StringAttr feature : target.getFeatures())
+    if (llvm::none_of(known->getAllProcessorFeatures(),
+                      [&](const llvm::SubtargetFeatureKV &row) {
+                        return feature.getValue() == row.Key;
+                      }))
+      return fail("target feature '" + feature.str() + "' is not one of " +
+                  triple.getArchName().str() +
+                  "; 'llc -mattr=help' lists them, such as avx2, fma, f16c, "
+                  "avx512f, avx512bw and avx512vnni");
+  return ok();
+}
+
 /// A machine of the host's architecture with the target's features alone: the
 /// same code wherever it is compiled.
 static Result<std::unique_ptr<llvm::TargetMachine>>
 makeMachine(TargetAttr target) {
+  if (Failure failure = checkFeatures(target))
+    return failure;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());

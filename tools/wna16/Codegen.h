@@ -16,6 +16,8 @@
 #define WNA16_TOOLS_WNA16_CODEGEN_H
 
 #include "CommandLine.h"
+
+#include "Dialect/WNA16/IR/WNA16.h"
 #include "Module/Module.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -34,10 +36,17 @@ struct CompileOptions {
 /// A context with the dialects that the pipeline needs.
 std::unique_ptr<mlir::MLIRContext> makeContext();
 
+/// Whether a path names a module and not a checkpoint.
+bool isModuleFile(llvm::StringRef path);
+
 /// Imports a directory, or parses an .mlir or .mlirbc file; with `--layer` and
 /// `--tp`.
 Result<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModule(mlir::MLIRContext *context, const cli::Arguments &arguments);
+
+/// Fails when a cpu has a feature that LLVM does not know for this machine's
+/// architecture.
+Failure checkFeatures(TargetAttr target);
 
 /// Runs wna16-pipeline on the module and compiles the result to a relocatable
 /// object. Where diagnostics were printed, the failure is `reported()`.

@@ -9,7 +9,10 @@
 #include "CommandLine.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace wna16;
@@ -34,9 +37,8 @@ static Result<int64_t> toInteger(llvm::StringRef option, llvm::StringRef text,
                                  int64_t least) {
   int64_t value;
   if (text.getAsInteger(10, value) || value < least)
-    return fail((option + ": expected an integer of at least " +
-                 llvm::Twine(least) + ", got '" + text + "'")
-                    .str());
+    return usage(option + ": expected an integer of at least " +
+                 llvm::Twine(least) + ", got '" + text + "'");
   return value;
 }
 
@@ -65,15 +67,21 @@ Result<Rank> cli::rankOf(const Arguments &arguments) {
   Rank rank;
   if (left.getAsInteger(10, rank.rank) || right.getAsInteger(10, rank.size) ||
       rank.rank < 0 || rank.rank >= rank.size)
-    return fail("--tp: expected RANK/SIZE with a rank from 0 to SIZE - 1, got "
-                "'" +
-                text + "'");
+    return usage("--tp: expected RANK/SIZE with a rank from 0 to SIZE - 1, "
+                 "got '" +
+                 text + "'");
   return rank;
 }
 
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//
+
+static llvm::SmallVector<llvm::StringRef> choicesOf(const Option &option) {
+  llvm::SmallVector<llvm::StringRef> choices;
+  option.choices.split(choices, '|');
+  return choices;
+}
 
 namespace wna16::cli {
 
@@ -144,12 +152,6 @@ private:
     return ok();
   }
 
-  static llvm::SmallVector<llvm::StringRef> choicesOf(const Option &option) {
-    llvm::SmallVector<llvm::StringRef> choices;
-    option.choices.split(choices, '|');
-    return choices;
-  }
-
   static bool isChoice(const Option &option, llvm::StringRef value) {
     return llvm::is_contained(choicesOf(option), value);
   }
@@ -166,6 +168,47 @@ private:
 };
 
 } // namespace wna16::cli
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+/// The files that a command given `path` may read: itself, or a checkpoint's.
+static std::vector<std::string> filesOf(const std::string &path) {
+  if (!llvm::sys::fs::is_directory(path))
+    return {path};
+  auto index =
+      llvm::MemoryBuffer::getFile(path + "/model.safetensors.index.json");
+  std::vector<std::string> files;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(path, error), end;
+       it != end && !error; it.increment(error)) {
+    llvm::StringRef name = llvm::sys::path::filename(it->path());
+    if (name.ends_with(".json") || name == "model.safetensors" ||
+        (index && (*index)->getBuffer().contains(("\"" + name + "\"").str())))
+      files.push_back(it->path());
+  }
+  return files;
+}
+
+/// Fails when the output is one of the inputs, by whatever name.
+static Failure keepInputs(const Arguments &arguments) {
+  std::string output = arguments.get("-o");
+  llvm::sys::fs::UniqueID written;
+  if (output.empty() || llvm::sys::fs::getUniqueID(output, written))
+    return ok();
+  std::vector<std::string> inputs = filesOf(arguments.input());
+  for (const char *option : {"--reference", "--input", "--prepared"})
+    for (const std::string &file : arguments.all(option))
+      inputs.push_back(file);
+  for (const std::string &input : inputs) {
+    llvm::sys::fs::UniqueID read;
+    if (!llvm::sys::fs::getUniqueID(input, read) && read == written)
+      return fail("-o " + output + " would overwrite the input " + input +
+                  "; name another file");
+  }
+  return ok();
+}
 
 //===----------------------------------------------------------------------===//
 // Running
@@ -187,6 +230,11 @@ static void printHelp(const Command &command) {
     if (!option.value.empty())
       left += " " + option.value.str();
     os << "  " << llvm::left_justify(left, 22) << " " << option.help << "\n";
+    // Where the help does not name them itself.
+    if (!option.choices.empty() &&
+        llvm::any_of(choicesOf(option),
+                     [&](auto one) { return !option.help.contains(one); }))
+      os << std::string(25, ' ') << llvm::join(choicesOf(option), ", ") << "\n";
   }
   os << "  " << llvm::left_justify("--help", 22) << " show this\n";
 }
@@ -197,7 +245,8 @@ static void printCommands(llvm::ArrayRef<const Command *> commands,
   for (const Command *command : commands)
     os << "  " << llvm::left_justify(command->name, 10) << command->summary
        << "\n";
-  os << "\n'wna16 COMMAND --help' shows the options of a command\n";
+  os << "\n'wna16 COMMAND --help' shows the options of a command, "
+        "'wna16 --version' the version\n";
 }
 
 static int reportUsage(llvm::StringRef where, llvm::StringRef message) {
@@ -215,6 +264,10 @@ int cli::dispatch(llvm::ArrayRef<const Command *> commands, int argc,
   }
   if (given[0] == "--help" || given[0] == "-h") {
     printCommands(commands, llvm::outs());
+    return 0;
+  }
+  if (given[0] == "--version") {
+    llvm::outs() << "wna16 " << WNA16_VERSION << "\n";
     return 0;
   }
   auto command = llvm::find_if(commands, [&](const Command *candidate) {
@@ -236,10 +289,17 @@ int cli::dispatch(llvm::ArrayRef<const Command *> commands, int argc,
   ArgumentParser parser(**command, llvm::ArrayRef(given).drop_front());
   if (Failure failure = parser.parse(arguments))
     return reportUsage(where, failure.message);
+  if (Failure failure = keepInputs(arguments)) {
+    llvm::WithColor::error(llvm::errs(), where) << failure.message << "\n";
+    return 1;
+  }
   Result<int> status = (*command)->run(arguments);
   if (status)
     return *status;
+  llvm::StringRef message = status.message();
+  if (message.consume_front(kUsageMark))
+    return reportUsage(where, message);
   if (status.message() != reported().message)
-    llvm::WithColor::error(llvm::errs(), where) << status.message() << "\n";
+    llvm::WithColor::error(llvm::errs(), where) << message << "\n";
   return 1;
 }

@@ -18,6 +18,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace wna16::cli {
@@ -57,7 +58,7 @@ struct Command {
   llvm::StringLiteral summary;
   llvm::StringLiteral details;
   llvm::ArrayRef<Option> options;
-  /// Returns the exit status; a failure is printed and is 1.
+  /// Returns the exit status; a failure is printed and is 1, or 2 for usage.
   Result<int> (*run)(const Arguments &arguments);
 };
 
@@ -67,6 +68,12 @@ int dispatch(llvm::ArrayRef<const Command *> commands, int argc,
 
 /// A failure whose diagnostics have been printed already.
 inline Failure reported() { return fail(" "); }
+
+/// A failure of how the command was called: its status is 2.
+inline constexpr char kUsageMark[] = "usage: ";
+inline Failure usage(const llvm::Twine &message) {
+  return fail((llvm::Twine(kUsageMark) + message).str());
+}
 
 /// Layer indices of `--layer`, of which each must be one.
 Result<std::vector<int64_t>> layerIndices(const Arguments &arguments);

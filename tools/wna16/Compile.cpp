@@ -18,6 +18,9 @@ using namespace wna16;
 using namespace wna16::cli;
 
 static Result<int> run(const Arguments &arguments) {
+  if (!arguments.has("--target") && !isModuleFile(arguments.input()))
+    return usage("expected --target T: cpu[:features], cuda:sm_NN or xpu; only "
+                 "an .mlir file can name its own");
   std::unique_ptr<MLIRContext> context = makeContext();
   Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
   if (!module)
@@ -40,7 +43,7 @@ static Result<int> run(const Arguments &arguments) {
 
 static constexpr Option kOptions[] = {
     {"--target", "T",
-     "cpu[:features], cuda:sm_NN or xpu (default: the module's own)"},
+     "cpu[:features], cuda:sm_NN or xpu (default: that of an .mlir file)"},
     {"--backend", "B", "a backend's name (default: auto)"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
     kRankOption,
@@ -51,11 +54,10 @@ const Command cli::compileCommand = {
     "compile",
     "DIR",
     "compile MoE layers into a shared library",
-    "DIR is a Hugging Face directory, or an .mlir file. The library offers the "
-    "C\n"
-    "functions prepare, forward and workspace_size (with _L for each layer "
-    "when\n"
-    "there are several) and their description in wna16_module_description. It\n"
+    "DIR is a Hugging Face directory, or an .mlir file. The library offers\n"
+    "the C functions forward, workspace_size, and prepare_w13, prepare_w2 and\n"
+    "so on for what is prepared at load (with _L for each layer when there\n"
+    "are several), and their description in wna16_module_description. It\n"
     "needs libwna16_runtime.so alone.\n",
     kOptions,
     run,

@@ -226,7 +226,9 @@ Failure Converter::copyFiles(CheckpointWriter &writer) const {
     bool skipped =
         llvm::StringSwitch<bool>(name)
             .Cases({"config.json", "quantize_config.json",
-                    "quantization_config.json", "model.safetensors.index.json"},
+                    "quantization_config.json", "model.safetensors.index.json",
+                    // These speak of the weights as they were.
+                    "config.transformers4.json", "reference.json"},
                    true)
             .EndsWith(".safetensors", true)
             .EndsWith(".bin", true)

@@ -31,6 +31,8 @@ static Result<int> run(const Arguments &arguments) {
       TargetAttr::parse(context.get(), arguments.get("--target"), error);
   if (!target)
     return fail(error);
+  if (Failure failure = checkFeatures(target))
+    return failure;
   Rules rules =
       arguments.get("--rules") == "vllm" ? Rules::VLLM : Rules::Native;
   std::string request = arguments.get("--backend", "auto");

@@ -8,6 +8,7 @@
 
 #include "Reference.h"
 
+#include "CommandLine.h"
 #include "Layout/Scalar.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -100,11 +101,10 @@ Result<Tolerance> Tolerance::parse(llvm::StringRef option,
   llvm::StringRef number = text;
   tolerance.isMultiple = number.consume_back("lp");
   if (number.getAsDouble(tolerance.value) || !(tolerance.value >= 0))
-    return fail((option +
-                 ": expected a number, or a multiple of the "
-                 "reference's own error as 0.75lp, got '" +
-                 text + "'")
-                    .str());
+    return usage(option +
+                 ": expected a number, or a multiple of the reference's own "
+                 "error as 0.75lp, got '" +
+                 text + "'");
   return tolerance;
 }
 
@@ -151,6 +151,65 @@ const TensorView *Reference::find(int64_t layer, llvm::StringRef name,
       llvm::formatv("layers.{0}.{1}{2}", layer, name, suffix).str());
 }
 
+namespace {
+
+using Pair = Reference::Pair;
+using Pairs = std::map<std::string, Pair>;
+
+std::optional<double> errorOf(const Pairs &pairs, const char *name) {
+  auto pair = pairs.find(name);
+  if (pair == pairs.end())
+    return std::nullopt;
+  return relativeError(pair->second.got, pair->second.expected);
+}
+
+/// Compares routing expert by expert: the order of equal scores is free.
+void compareRouting(const Pairs &pairs, Comparison &row) {
+  auto ids = pairs.find("topk_ids"), weights = pairs.find("topk_weights");
+  if (ids == pairs.end() || row.tokens == 0)
+    return;
+  static const Pair kNone{};
+  bool weighted = weights != pairs.end();
+  const Pair &weight = weighted ? weights->second : kNone;
+  size_t topK = ids->second.got.size() / row.tokens;
+  row.sameIds = true;
+  if (weighted)
+    row.weights = 0;
+  for (int64_t token = 0; token < row.tokens; ++token) {
+    Slots mine = slotsOf(ids->second.got, weight.got, token, topK);
+    Slots theirs = slotsOf(ids->second.expected, weight.expected, token, topK);
+    for (auto [a, b] : llvm::zip(mine, theirs)) {
+      row.sameIds = *row.sameIds && a.first == b.first;
+      if (weighted)
+        row.weights = larger(*row.weights, std::abs(a.second - b.second));
+    }
+  }
+}
+
+} // namespace
+
+Failure Reference::pair(int64_t layer, llvm::StringRef suffix,
+                        const OutputTensor &output, Pairs &pairs) const {
+  const TensorView *view = find(layer, output.name, suffix);
+  // A block without shared experts has one output.
+  if (!view && output.name == "experts_out")
+    view = find(layer, "out", suffix);
+  if (!view)
+    return ok();
+  if (view->shape != output.shape)
+    return fail("reference tensor layers." + std::to_string(layer) + "." +
+                output.name + suffix.str() + ": expected the run's shape");
+  auto got = toDoubles(output.name, output.type, output.data.data(),
+                       static_cast<int64_t>(output.data.size()));
+  if (!got)
+    return got.takeFailure();
+  auto expected = toDoubles(output.name, view->type, view->data, view->bytes);
+  if (!expected)
+    return expected.takeFailure();
+  pairs[output.name] = {std::move(*got), std::move(*expected)};
+  return ok();
+}
+
 Result<Comparison>
 Reference::compare(int64_t layer, llvm::StringRef input,
                    const std::vector<OutputTensor> &outputs) const {
@@ -158,53 +217,21 @@ Reference::compare(int64_t layer, llvm::StringRef input,
       input.substr(std::min(input.find('.'), input.size()));
   Comparison row;
   row.layer = layer;
-  std::map<std::string, std::vector<double>> got, expected;
+  Pairs pairs;
   for (const OutputTensor &output : outputs) {
     row.tokens = output.shape[0];
-    const TensorView *view = find(layer, output.name, suffix);
-    // A block without shared experts has one output.
-    if (!view && output.name == "experts_out")
-      view = find(layer, "out", suffix);
-    if (!view)
-      continue;
-    if (view->shape != output.shape)
-      return fail("reference tensor layers." + std::to_string(layer) + "." +
-                  output.name + suffix.str() + ": expected the run's shape");
-    for (bool mine : {true, false}) {
-      Result<std::vector<double>> values = toDoubles(
-          output.name, mine ? output.type : view->type,
-          mine ? output.data.data() : view->data,
-          mine ? static_cast<int64_t>(output.data.size()) : view->bytes);
-      if (!values)
-        return values.takeFailure();
-      (mine ? got : expected)[output.name] = std::move(*values);
-    }
+    if (Failure failure = pair(layer, suffix, output, pairs))
+      return failure;
   }
-  auto error = [&](const char *name) -> std::optional<double> {
-    if (!expected.count(name))
-      return std::nullopt;
-    return relativeError(got[name], expected[name]);
-  };
-  row.logits = error("router_logits");
-  row.experts = error("experts_out");
-  row.out = error("out");
-  if (expected.count("topk_ids") && row.tokens) {
-    size_t topK = got["topk_ids"].size() / row.tokens;
-    bool weighted = expected.count("topk_weights");
-    row.sameIds = true;
-    if (weighted)
-      row.weights = 0;
-    for (int64_t token = 0; token < row.tokens; ++token) {
-      Slots mine = slotsOf(got["topk_ids"], got["topk_weights"], token, topK);
-      Slots theirs =
-          slotsOf(expected["topk_ids"], expected["topk_weights"], token, topK);
-      for (auto [a, b] : llvm::zip(mine, theirs)) {
-        row.sameIds = *row.sameIds && a.first == b.first;
-        if (weighted)
-          row.weights = larger(*row.weights, std::abs(a.second - b.second));
-      }
-    }
-  }
+  if (pairs.empty())
+    return fail(llvm::formatv("nothing to compare: the reference has no "
+                              "layers.{0}.out{1} and no other result for {2}",
+                              layer, suffix, input)
+                    .str());
+  row.logits = errorOf(pairs, "router_logits");
+  row.experts = errorOf(pairs, "experts_out");
+  row.out = errorOf(pairs, "out");
+  compareRouting(pairs, row);
   auto yardstick =
       yardsticks.find(llvm::formatv("layers.{0}{1}", layer, suffix).str());
   if (yardstick != yardsticks.end())

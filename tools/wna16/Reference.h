@@ -69,9 +69,18 @@ public:
   Result<Comparison> compare(int64_t layer, llvm::StringRef input,
                              const std::vector<OutputTensor> &outputs) const;
 
+  /// One tensor as a run gave it and as it should be.
+  struct Pair {
+    std::vector<double> got, expected;
+  };
+
 private:
   const TensorView *find(int64_t layer, llvm::StringRef name,
                          llvm::StringRef suffix) const;
+  /// Adds what the reference has of an output.
+  Failure pair(int64_t layer, llvm::StringRef suffix,
+               const OutputTensor &output,
+               std::map<std::string, Pair> &pairs) const;
 
   SafeTensors files;
   std::map<std::string, double> yardsticks;

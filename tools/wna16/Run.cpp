@@ -20,6 +20,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
+#include <random>
 
 using namespace mlir;
 using namespace wna16;
@@ -52,6 +53,18 @@ Result<OutputTensor> readInput(const SafeTensors &files,
   return input;
 }
 
+/// Made-up activations in [-1, 1): the same ones wherever they are made.
+OutputTensor makeInput(const std::string &tensor, int64_t tokens,
+                       int64_t hidden, ScalarType type) {
+  OutputTensor input{tensor, type, {tokens, hidden}, {}};
+  input.data.resize(tokens * hidden * sizeOf(type));
+  std::mt19937 random(0);
+  for (int64_t i = 0; i < tokens * hidden; ++i)
+    storeFloat(type, input.data.data(), i,
+               static_cast<float>(random()) / 2147483648.0f - 1.0f);
+  return input;
+}
+
 /// The inputs `x.M*` of a file, fewest tokens first.
 std::vector<std::string> listInputs(const SafeTensors &files) {
   std::vector<std::pair<int64_t, std::string>> found;
@@ -69,6 +82,7 @@ struct Settings {
   std::vector<int64_t> layers; ///< empty: all
   Rank rank;
   int64_t jobs = 0;
+  int64_t tokens = 0; ///< of made-up inputs; 0: inputs come from a file
   std::optional<SafeTensors> input;
   std::vector<std::string> tensors;
   std::optional<Reference> reference;
@@ -90,9 +104,8 @@ public:
     for (const MoELayer *layer : layers)
       for (const std::string &input : settings.tensors) {
         progress.show("layer " + llvm::Twine(layer->index) + ", " + input);
-        Result<bool> row =
-            runOne(layer->index, layerFunctionName(layer->index, layers.size()),
-                   input);
+        Result<bool> row = runOne(
+            *layer, layerFunctionName(layer->index, layers.size()), input);
         if (!row)
           return row.takeFailure();
         fits &= *row;
@@ -109,14 +122,22 @@ public:
   }
 
 private:
-  Result<bool> runOne(int64_t layer, const std::string &function,
+  Result<OutputTensor> inputOf(const MoELayer &layer,
+                               const std::string &tensor) const {
+    if (settings.tokens)
+      return makeInput(tensor, settings.tokens, layer.hidden, settings.dtype);
+    const SafeTensors &files =
+        settings.input ? *settings.input : settings.reference->tensors();
+    return readInput(files, tensor, settings.dtype);
+  }
+
+  Result<bool> runOne(const MoELayer &of, const std::string &function,
                       const std::string &tensor) {
+    int64_t layer = of.index;
     const ModuleFunction *entry = module.find(function);
     if (!entry)
       return fail("the module has no function " + function);
-    const SafeTensors &files =
-        settings.input ? *settings.input : settings.reference->tensors();
-    Result<OutputTensor> input = readInput(files, tensor, settings.dtype);
+    Result<OutputTensor> input = inputOf(of, tensor);
     if (!input)
       return input.takeFailure();
     Result<std::vector<OutputTensor>> outputs = call(*entry, *input);
@@ -207,10 +228,12 @@ private:
   }
 
   /// One run keeps the outputs' names; several are told apart as in a
-  /// reference, "layers.0.out.M7".
+  /// reference, "layers.0.out.M7". So are those of made-up inputs: a file of
+  /// them serves as the reference of another run.
   void keep(int64_t layer, llvm::StringRef tensor,
             std::vector<OutputTensor> outputs) {
-    bool single = settings.layers.size() == 1 && settings.tensors.size() == 1;
+    bool single = settings.layers.size() == 1 && settings.tensors.size() == 1 &&
+                  !settings.tokens;
     auto dot = tensor.find('.');
     llvm::StringRef suffix =
         dot == llvm::StringRef::npos ? "" : tensor.substr(dot);
@@ -245,16 +268,39 @@ Failure readFiles(const Arguments &arguments, Settings &settings) {
       return input.takeFailure();
     settings.input = std::move(*input);
   }
-  if (!settings.input && !settings.reference)
-    return fail("expected --input FILE or --reference FILE");
-  if (!arguments.has("-o") && !settings.reference)
-    return fail("expected -o FILE or --reference FILE");
+  if (settings.tokens) {
+    settings.tensors = {"x.M" + std::to_string(settings.tokens)};
+    return ok();
+  }
   settings.tensors = arguments.all("--tensor");
   if (settings.tensors.empty())
     settings.tensors = listInputs(
         settings.input ? *settings.input : settings.reference->tensors());
   if (settings.tensors.empty())
     return fail("expected --tensor NAME: the file has no tensor x.M*");
+  return ok();
+}
+
+/// Where inputs come from and results go to.
+Failure checkFlow(const Arguments &arguments, Settings &settings) {
+  Result<int64_t> tokens = arguments.integer("--tokens", 0, 1);
+  if (!tokens)
+    return tokens.takeFailure();
+  constexpr int64_t kMostTokens = 1 << 20;
+  if (*tokens > kMostTokens)
+    return usage("--tokens: expected at most " + llvm::Twine(kMostTokens) +
+                 ", got " + llvm::Twine(*tokens));
+  settings.tokens = *tokens;
+  if (settings.tokens &&
+      (arguments.has("--input") || arguments.has("--tensor")))
+    return usage("--tokens makes inputs up; it goes without --input and "
+                 "--tensor");
+  if (settings.tokens || arguments.has("--reference"))
+    return ok();
+  if (!arguments.has("--input"))
+    return usage("expected --input FILE, --reference FILE or --tokens N");
+  if (!arguments.has("-o"))
+    return usage("expected -o FILE or --reference FILE");
   return ok();
 }
 
@@ -265,14 +311,14 @@ Failure readTolerances(const Arguments &arguments, Tolerances &tolerances) {
     if (!arguments.has(option))
       continue;
     if (!arguments.has("--reference"))
-      return fail((option + " goes with --reference").str());
+      return usage(option + " goes with --reference");
     Result<Tolerance> parsed = Tolerance::parse(option, arguments.get(option));
     if (!parsed)
       return parsed.takeFailure();
     *tolerance = *parsed;
   }
   if (tolerances.out && !tolerances.all)
-    return fail("--out-tolerance goes with --tolerance");
+    return usage("--out-tolerance goes with --tolerance");
   return ok();
 }
 
@@ -282,14 +328,14 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
     return layers.takeFailure();
   settings.layers = *layers;
   if (settings.layers.empty() != arguments.has("--all"))
-    return fail("expected either --layer L or --all");
+    return usage("expected either --layer L or --all");
   Result<Rank> rank = rankOf(arguments);
   if (!rank)
     return rank.takeFailure();
   settings.rank = *rank;
   if (rank->size > 1 && arguments.has("--reference"))
-    return fail("--reference holds whole results, and those of --tp are parts; "
-                "take --input and add up the results of all ranks");
+    return usage("--reference holds whole results, and those of --tp are "
+                 "parts; take --input and add up the results of all ranks");
   Result<int64_t> threads = arguments.integer("--threads", 0, 0);
   if (!threads)
     return threads.takeFailure();
@@ -301,11 +347,13 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
       static_cast<int32_t>(std::min<int64_t>(*threads, INT32_MAX)));
   // The runtime takes as many as it can.
   if (int32_t most = wna16_get_num_threads(); *threads > most)
-    return fail("--threads: expected at most " + std::to_string(most) +
-                ", got " + std::to_string(*threads));
-  if (Failure failure = readFiles(arguments, settings))
+    return usage("--threads: expected at most " + llvm::Twine(most) + ", got " +
+                 llvm::Twine(*threads));
+  if (Failure failure = checkFlow(arguments, settings))
     return failure;
-  return readTolerances(arguments, settings.tolerances);
+  if (Failure failure = readTolerances(arguments, settings.tolerances))
+    return failure;
+  return readFiles(arguments, settings);
 }
 
 /// The target that is asked for, or the one that a backend's kernels run on;
@@ -412,6 +460,7 @@ constexpr Option kOptions[] = {
     {"--jobs", "N", "experts that are prepared at once (default: --threads)"},
     {"--input", "FILE", "safetensors with the inputs (default: the reference)"},
     {"--tensor", "NAME", "an input, [M, hidden] (default: every x.M*)"},
+    {"--tokens", "N", "make up an input of N tokens, always the same"},
     {"-o", "FILE", "write the results as safetensors"},
     {"--reference", "FILE", "compare with these results"},
     {"--tolerance", "E",
@@ -434,10 +483,11 @@ const Command cli::runCommand = {
     "table\n"
     "shows relative Frobenius errors; lp is the error of the reference's own\n"
     "16-bit run, from the .json beside it, and ratio is out / lp. With\n"
-    "--tolerance the same experts must be chosen too, with weights within "
-    "1e-5. With --tp experts_out and out are the rank's part, whose sum over "
-    "ranks\n"
-    "is the whole; take --dtype f32 for exact sums, as each part is rounded.\n",
+    "--tolerance the same experts must be chosen too, with weights within\n"
+    "1e-5. With --tp experts_out and out are the rank's part, whose sum over\n"
+    "ranks is the whole; take --dtype f32 for exact sums, as each part is\n"
+    "rounded. Results of --tokens are named as those of a reference, so that\n"
+    "they can be the --reference of a run on another backend.\n",
     kOptions,
     run,
 };

@@ -254,12 +254,12 @@ Failure readShape(const std::string &text, SynthOptions &options) {
     fits = !fields[i].getAsInteger(10, *extents[i]) && *extents[i] >= 1 &&
            *extents[i] <= 1 << 20;
   if (!fits)
-    return fail("--shape: expected E,k,K,N (experts, experts for each token, "
-                "hidden and intermediate size), each from 1 to 2^20, got '" +
-                text + "'");
+    return usage("--shape: expected E,k,K,N (experts, experts for each token, "
+                 "hidden and intermediate size), each from 1 to 2^20, got '" +
+                 text + "'");
   if (options.topK > options.experts)
-    return fail("--shape: expected at most " + std::to_string(options.experts) +
-                " experts for each token, got " + std::to_string(options.topK));
+    return usage("--shape: expected at most " + llvm::Twine(options.experts) +
+                 " experts for each token, got " + llvm::Twine(options.topK));
   return ok();
 }
 
@@ -279,7 +279,7 @@ Result<SynthOptions> readOptions(const Arguments &arguments) {
   if (!group)
     return group.takeFailure();
   if (*group == 0)
-    return fail("--group: expected a positive number or -1, got '0'");
+    return usage("--group: expected a positive number or -1, got '0'");
   options.layers = *layers;
   options.group = *group;
   return options;

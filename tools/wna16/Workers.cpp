@@ -80,10 +80,8 @@ Result<int64_t> cli::byteSize(const Arguments &arguments,
                                        : 0;
   int64_t value;
   if (text.getAsInteger(10, value) || value < 1 || value > INT64_MAX >> shift)
-    return fail((option +
-                 ": expected a number of bytes such as 500M or 5G, "
-                 "got '" +
-                 given + "'")
-                    .str());
+    return usage(option +
+                 ": expected a number of bytes such as 500M or 5G, got '" +
+                 given + "'");
   return value << shift;
 }

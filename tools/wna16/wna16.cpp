@@ -8,10 +8,40 @@
 
 #include "Commands.h"
 
+#include "Layout/Isa.h"
+
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/Signals.h"
 
+#include <cstdlib>
+
+using namespace wna16;
 using namespace wna16::cli;
+
+/// The library does not obey a word that it does not know; a person should
+/// hear of it.
+static Failure checkIsa() {
+  const char *wanted = std::getenv("WNA16_ISA");
+  if (!wanted || !*wanted)
+    return ok();
+  for (Isa isa : {Isa::Portable, Isa::AVX2, Isa::AVX512})
+    if (name(isa) == wanted)
+      return ok();
+  return fail("WNA16_ISA: expected portable, avx2 or avx512, got '" +
+              std::string(wanted) + "'");
+}
+
+/// A standard output that could not be written; LLVM would end the process.
+static int checkOutput(int status) {
+  llvm::raw_fd_ostream &os = llvm::outs();
+  os.flush();
+  if (!os.has_error())
+    return status;
+  llvm::errs() << "wna16: error: cannot write standard output: "
+               << os.error().message() << "\n";
+  os.clear_error();
+  return 1;
+}
 
 int main(int argc, char **argv) {
   llvm::setBugReportMsg("please report this with the input and the command "
@@ -22,5 +52,9 @@ int main(int argc, char **argv) {
                                &runCommand,    &compileCommand, &prepareCommand,
                                &layoutCommand, &synthCommand,   &convertCommand,
                                &benchCommand};
-  return dispatch(commands, argc, argv);
+  if (Failure failure = checkIsa()) {
+    llvm::errs() << "wna16: error: " << failure.message << "\n";
+    return 2;
+  }
+  return checkOutput(dispatch(commands, argc, argv));
 }
