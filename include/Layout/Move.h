@@ -93,6 +93,7 @@ Failure checkDequantize(const WeightSpec &source);
 /// Writes dense values [experts of range, rows, input], output axis first, in
 /// `type`: (Q - z) * s computed in f32 and rounded once; with `scaleFirst`,
 /// upstream's rnd(rnd(Q - z) * rnd(s)). `out` is the address of expert 0.
+/// Sorted act-order rows come as they are stored.
 Failure dequantizeWeight(const WeightSpec &source, const WeightBuffers &from,
                          ScalarType type, bool scaleFirst, void *out,
                          ExpertRange range);

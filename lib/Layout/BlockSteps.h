@@ -74,7 +74,8 @@ struct PairStep {
         swapsNibbles(step.kind == BlockStep::Kind::NibbleExchange) {}
 
   /// Swaps bit `kBit` of the held registers' numbers.
-  template <int kBit, int kHeld> inline void run(Vector (&held)[kHeld]) const {
+  template <int kBit, int kHeld>
+  inline void run(Vector (&held)[kHeld]) const {
     if (swapsNibbles) {
 #pragma GCC unroll 8
       for (int i = 0; i < kHeld; ++i)
@@ -154,7 +155,8 @@ void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
 }
 
 /// Copies of a size that the compiler knows become one or two moves.
-template <typename Copy> void withKnownSize(int64_t bytes, Copy copy) {
+template <typename Copy>
+void withKnownSize(int64_t bytes, Copy copy) {
   switch (bytes) {
   case 4:
     return copy(std::integral_constant<int64_t, 4>());

@@ -149,9 +149,10 @@ void CodeMover::recodeStrips(const ExpertView &from, const InputOrder &order,
       for (end = first + 1; end < inputs && order.group[end] == group;)
         ++end;
       StripZeros zeros = {};
-      for (int64_t n = 0; n < std::min(kOutputs, rows - row); ++n)
-        (n % 2 ? zeros.high : zeros.low)[n / 2] =
-            static_cast<uint8_t>(from.zero(group, row + n));
+      for (int64_t n = 0; n < std::min(kOutputs, rows - row); ++n) {
+        uint8_t *half = n % 2 ? zeros.high : zeros.low;
+        half[n / 2] = static_cast<uint8_t>(from.zero(group, row + n));
+      }
       uint8_t *codes = strip + (row / kOutputs * inputs + first) * kBytes;
       // As `toUnsigned` and `fromUnsigned` have it.
       if (target.code == CodeType::U4FP8)

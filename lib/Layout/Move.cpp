@@ -412,7 +412,8 @@ struct WeightMove::State {
 
   Failure plan();
   /// Calls step(mover, slice) for an expert's slice.
-  template <typename Step> Failure forSlice(int64_t index, Step step) const;
+  template <typename Step>
+  Failure forSlice(int64_t index, Step step) const;
 };
 
 Failure WeightMove::State::plan() {

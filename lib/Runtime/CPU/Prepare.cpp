@@ -183,7 +183,9 @@ wna16_status wna16_cpu_dequantize(const void *plan, const wna16_tensor *tensors,
   ConvertPlan convert;
   if (!readPlan(kKernel, plan, convert) ||
       !checkDense(kKernel, "target", convert.target) ||
-      !checkExtents(kKernel, convert))
+      !checkExtents(kKernel, convert) ||
+      report(kKernel, WNA16_INVALID_ARGUMENT,
+             checkDequantize(convert.source)) != WNA16_OK)
     return wna16_status_get();
   const WeightSpec &source = convert.source;
   ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS);
