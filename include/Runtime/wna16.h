@@ -32,7 +32,8 @@ extern "C" {
  * lacks; to newer ones it says both numbers. So a runtime may be replaced by a
  * newer one under what was compiled before.
  *   2: windows of a weight and the groups that a share keeps
- *   3: route: sparse mixers, expert_scale, 16-bit correction biases; rms_norm */
+ *   3: route: sparse mixers, expert_scale, 16-bit correction biases; rms_norm
+ */
 #define WNA16_ABI_VERSION 3
 #define WNA16_ABI_OLDEST 2
 #define WNA16_EXPORT __attribute__((visibility("default")))
