@@ -86,6 +86,8 @@ public:
   BlockMover(const AddressMap &from, const AddressMap &to, int unitBits,
              const MoveExtents &extents, bool plans, int convertedBits = 0);
 
+  /// Whether `clear` does anything.
+  bool clears() const { return !exact; }
   /// Clears what has no coordinate; before any slice of `run`.
   void clear(uint8_t *to, Slice slice) const;
   /// Moves blocks, and clears those that the source has a part of.

@@ -8,8 +8,6 @@
 
 #include "CodeMover.h"
 
-#include "Layout/Isa.h"
-
 #include <algorithm>
 
 using namespace wna16;
@@ -76,9 +74,7 @@ void CodeMover::planStrips(const AddressMap &from, const AddressMap &to,
 
 int64_t CodeMover::slices() const {
   constexpr int64_t kBytes = int64_t(4) << 20, kMost = 256;
-  // Code by code, bytes are shared between steps.
-  if (isa() == Isa::Portable || strips ||
-      (target.layout->trailerBytes && !mover.visits()))
+  if (strips || (target.layout->trailerBytes && !mover.visits()))
     return 1;
   return std::clamp<int64_t>(mover.bytes() / kBytes, 1, kMost);
 }

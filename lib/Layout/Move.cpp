@@ -265,8 +265,14 @@ public:
   Failure moveSides(float largestScale, Slice slice) {
     if (target.code == CodeType::Dense)
       return ok();
-    sides.clear(to, slice);
     codes.clear(to, slice);
+    // One slice would clear what another has moved.
+    if (sides.clears()) {
+      if (!slice.isLast())
+        return ok();
+      slice = Slice();
+    }
+    sides.clear(to, slice);
     if (Failure bad = sides.moveScales(from, to, expert, largestScale, slice))
       return bad;
     sides.moveZeros(from, to, slice);

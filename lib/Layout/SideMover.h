@@ -25,6 +25,7 @@ public:
 
   /// Clears padding of an expert; before all else.
   void clear(const ExpertView &to, Slice slice) const;
+  bool clears() const { return scales.clears() || zeros.clears(); }
   /// Writes scales of an expert. `largest`: of all experts' scales, where they
   /// are folded into int16. Fails when the target's type cannot hold one.
   Failure moveScales(const ExpertView &from, const ExpertView &to,
