@@ -142,6 +142,9 @@ static void recodeRun(uint8_t *codes, int64_t inputs, const StripZeros &zeros,
 void CodeMover::recodeStrips(const ExpertView &from, const InputOrder &order,
                              uint8_t *strip) const {
   constexpr int64_t kOutputs = 64, kBytes = 32;
+  const bool isSigned =
+      source.code == CodeType::S4 || target.code == CodeType::S4;
+  const uint8_t sign = isSigned ? 8 : 0;
   int64_t rows = source.rows(), inputs = source.input;
   for (int64_t row = 0; row < rows; row += kOutputs)
     for (int64_t first = 0, end; first < inputs; first = end) {
@@ -156,12 +159,14 @@ void CodeMover::recodeStrips(const ExpertView &from, const InputOrder &order,
       uint8_t *codes = strip + (row / kOutputs * inputs + first) * kBytes;
       // As `toUnsigned` and `fromUnsigned` have it.
       if (target.code == CodeType::U4FP8)
-        recodeRun(codes, end - first, zeros, [](uint8_t q, uint8_t z) {
+        recodeRun(codes, end - first, zeros, [sign](uint8_t code, uint8_t z) {
+          auto q = static_cast<uint8_t>(code ^ sign);
           return static_cast<uint8_t>(q >= z ? q - z : 15 - q);
         });
       else
-        recodeRun(codes, end - first, zeros, [](uint8_t code, uint8_t z) {
-          return static_cast<uint8_t>(code < 16 - z ? code + z : 15 - code);
+        recodeRun(codes, end - first, zeros, [sign](uint8_t code, uint8_t z) {
+          return static_cast<uint8_t>((code < 16 - z ? code + z : 15 - code) ^
+                                      sign);
         });
     }
 }

@@ -134,6 +134,31 @@ TEST(Fp8Scales, MultiplyWhenQuantised) {
                              rewritten.buffers(), {0, 2}));
 }
 
+// Codes with a sign come and go with their values.
+TEST(Fp8Scales, BelongToSignedCodesToo) {
+  std::mt19937 random(59);
+  Stored start(specOf("gptq", CodeType::S4, ScalarType::F16));
+  for (uint8_t &byte : start.at(Part::Codes))
+    byte = static_cast<uint8_t>(random());
+  for (int64_t i = 0; i < 2 * 2 * 64; ++i)
+    setElement(start.at(Part::Scales), i, 0x3c00); // 1
+  Stored rewritten(specOf("marlin_a8", CodeType::U4FP8, ScalarType::F16));
+  Stored back(start.spec);
+  ASSERT_EQ(moveAll(start, rewritten), "");
+  ASSERT_EQ(moveAll(rewritten, back), "");
+  EXPECT_EQ(back.parts, start.parts);
+  std::vector<float> values[2];
+  for (int i : {0, 1}) {
+    Stored &weight = i ? rewritten : start;
+    values[i].resize(2 * 64 * 64);
+    Failure bad =
+        dequantizeWeight(weight.spec, weight.buffers(), ScalarType::F32, false,
+                         values[i].data(), {0, 2});
+    ASSERT_FALSE(bad) << bad.message;
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
+
 TEST(Fp8Scales, AreFloats) {
   EXPECT_EQ(storageOf(specOf("marlin_a8", CodeType::U4FP8, ScalarType::I16))
                 .message(),
