@@ -66,10 +66,19 @@ bool cuda::isTiled(const WeightSpec &weight, ScalarType element) {
                     weight.code == CodeType::U8B128;
   const bool group = weight.groups() == 1 || weight.group % 32 == 0;
   return code && group && weight.layout->codeShape == CodeShape::Tiles16 &&
-         weight.layout->name != "marlin_a8" && weight.scale == element &&
-         weight.actOrder == ActOrder::None &&
+         codeOrder(weight)->tileExtent(Axis::Input) == 16 &&
+         weight.scale == element && weight.actOrder == ActOrder::None &&
          (weight.bits() == 4 || weight.zeros == ZeroPoints::None) &&
          weight.zeros != ZeroPoints::MinusOne;
+}
+
+bool cuda::isSwapped(const WeightSpec &weight) {
+  return codeOrder(weight)->bits().front().axis == Axis::Output;
+}
+
+bool cuda::shiftsZeros(const WeightSpec &weight) {
+  const BitOrder order = *BitOrder::parse(weight.layout->zeros4);
+  return order.bits().front().index == 3;
 }
 
 uint32_t cuda::divisionMagic(const WeightSpec &weight) {

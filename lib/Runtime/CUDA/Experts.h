@@ -71,6 +71,10 @@ bool sumSlots(const ExpertsRound &round);
 /// Whether the tiled kernels read this weight: 16 x 64 tiles, scales of the
 /// element type, rows in order.
 bool isTiled(const WeightSpec &weight, ScalarType element);
+/// Of a tiled weight: whether an output, not an input, comes first in a word.
+bool isSwapped(const WeightSpec &weight);
+/// Of a tiled weight: whether zero points are in the order of scales, n3 first.
+bool shiftsZeros(const WeightSpec &weight);
 
 /// Input tile t of a weight is in group umulhi(t, magic): a division without
 /// dividing, exact for t * d < 2^32. 0 where there is one group.

@@ -27,10 +27,6 @@ static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
          isTiled(plan.w2, element);
 }
 
-static bool isSwapped(const WeightSpec &weight) {
-  return weight.layout->name == "humming_wgmma";
-}
-
 /// Whether a group is less than what a warp takes at a time.
 static bool hasSmallGroups(const WeightSpec &weight) {
   return weight.groups() > 1 && weight.group % kUnitInputs != 0;
@@ -53,7 +49,7 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
   p.rowTiles = static_cast<int32_t>(spec.rows() / 64);
   p.groups = static_cast<int32_t>(weight.groups);
   p.groupMagic = divisionMagic(spec);
-  p.zeroShift = spec.layout->name != "marlin";
+  p.zeroShift = shiftsZeros(spec);
   const int words = 32 * spec.bits();
   const int inputs = kStageBytes / 4 / words;
   const int groups = hasSmallGroups(spec) ? inputs / 2 : 1;

@@ -40,11 +40,11 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
   p.groups = static_cast<int32_t>(weight.groups);
   p.groupTiles = static_cast<int32_t>(weight.group / 16);
   p.groupMagic = divisionMagic(spec);
-  p.zeroShift = spec.layout->name != "marlin";
+  p.zeroShift = shiftsZeros(spec);
   // Of one word of eight codes, or of two words of four.
   const uint32_t near = spec.bits() == 4 ? 4 : 8;
   const uint32_t far = spec.bits() == 4 ? 8 : 32;
-  const bool near1 = spec.layout->name == "humming_wgmma";
+  const bool near1 = isSwapped(spec);
   p.middle[0] = near1 ? near : far;
   p.middle[1] = near1 ? far : near;
   p.scaleSteps =
