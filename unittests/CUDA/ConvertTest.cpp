@@ -117,4 +117,26 @@ TEST(Dequantize, EqualsTheCpu) {
   }
 }
 
+/// Values lie in the order of inputs, which sorted rows have lost.
+TEST(Dequantize, RefusesSortedRows) {
+  Random random(15);
+  WeightOptions options;
+  options.actOrder = true;
+  const TestWeight start = packedWeight(random, 1, 64, 1, 64, options);
+  wna16_weight sorted = start.plan;
+  sorted.act_order = static_cast<int64_t>(ActOrder::Sorted);
+  TestWeight source = converted(start, sorted);
+  TestWeight shape = denseWeight(random, 1, 64, 1, 64, ScalarType::BF16);
+  const wna16_convert_plan plan = convertPlan(source.plan, shape.plan);
+  HostTensor out(ScalarType::BF16, {1, 64, 64});
+  std::vector<HostTensor *> tensors;
+  addParts(source, tensors);
+  tensors.push_back(&out);
+  EXPECT_EQ(runOnDevice(wna16_cuda_dequantize, &plan, tensors, 1),
+            WNA16_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(wna16_status_message())
+                .find("dequantise before the rows are sorted"),
+            std::string::npos);
+}
+
 } // namespace

@@ -523,6 +523,10 @@ wna16_status wna16_cuda_dequantize(const void *plan,
            "expected a dense target with the source's extents");
     return wna16_status_get();
   }
+  if (Failure bad = checkDequantize(source)) {
+    refuse(kKernel, WNA16_INVALID_ARGUMENT, bad.message.c_str());
+    return wna16_status_get();
+  }
   ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS, 2);
   const WeightBuffers buffers =
       reader.takeWeight("source", convert.fields.source);
