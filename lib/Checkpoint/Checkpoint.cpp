@@ -9,6 +9,7 @@
 #include "Checkpoint/Checkpoint.h"
 
 #include "Format.h"
+#include "Layout/TensorNames.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,29 +21,14 @@ using namespace wna16;
 //===----------------------------------------------------------------------===//
 
 std::vector<std::string> TensorPattern::names() const {
-  const std::string marker = "{expert}";
-  std::string before = pattern, after;
-  std::vector<std::string> alternatives = {""};
-  size_t comma = pattern.find(',');
-  if (comma != std::string::npos) {
-    size_t open = pattern.rfind('{', comma);
-    size_t close = pattern.find('}', comma);
-    if (open == std::string::npos || close == std::string::npos)
-      return {};
-    before = pattern.substr(0, open);
-    after = pattern.substr(close + 1);
-    alternatives = {pattern.substr(open + 1, comma - open - 1),
-                    pattern.substr(comma + 1, close - comma - 1)};
-  }
   std::vector<std::string> result;
+  Result<TensorNames> parsed = TensorNames::parse(pattern);
+  if (!parsed)
+    return result;
   for (int64_t expert = 0; expert < std::max<int64_t>(experts, 1); ++expert)
-    for (const std::string &alternative : alternatives) {
-      std::string name = before + alternative + after;
-      size_t at = name.find(marker);
-      if (experts > 0 && at != std::string::npos)
-        name.replace(at, marker.size(), std::to_string(expert));
-      result.push_back(std::move(name));
-    }
+    for (size_t which = 0; which < std::max<size_t>(parsed->alternatives(), 1);
+         ++which)
+      result.push_back(parsed->name(expert, which));
   return result;
 }
 

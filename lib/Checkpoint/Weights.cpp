@@ -9,6 +9,7 @@
 #include "Weights.h"
 
 #include "Layout/Catalogue.h"
+#include "Layout/TensorNames.h"
 
 #include <algorithm>
 
@@ -17,16 +18,6 @@ using namespace wna16;
 namespace {
 
 /// The pattern with every "{a,b}" replaced by "a".
-std::string firstAlternative(const std::string &pattern) {
-  size_t comma = pattern.find(',');
-  if (comma == std::string::npos)
-    return pattern;
-  size_t open = pattern.rfind('{', comma);
-  size_t close = pattern.find('}', comma);
-  return pattern.substr(0, open) + pattern.substr(open + 1, comma - open - 1) +
-         pattern.substr(close + 1);
-}
-
 std::vector<std::string> expand(const std::string &pattern, int64_t experts) {
   TensorPattern names;
   names.pattern = pattern;
@@ -156,8 +147,10 @@ Result<TensorPattern> WeightReader::makePattern(const WeightNames &names,
                                                 std::vector<int64_t> shape) {
   TensorPattern result;
   bool joined = names.halves == 2 && !names.fused && concat >= 0;
-  result.pattern =
-      (joined ? names.pattern : firstAlternative(names.pattern)) + suffix;
+  Result<TensorNames> modules = TensorNames::parse(names.pattern);
+  if (!modules)
+    return modules.takeFailure();
+  result.pattern = (joined ? names.pattern : modules->patternOf(0)) + suffix;
   result.experts = names.experts;
   result.concat = joined ? concat : -1;
   result.type = type;

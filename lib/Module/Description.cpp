@@ -8,6 +8,8 @@
 
 #include "Module/Module.h"
 
+#include "Layout/TensorNames.h"
+
 #include <nlohmann/json.hpp>
 
 #include <set>
@@ -103,6 +105,10 @@ Failure readArgument(const Json &object, const std::string &where,
   if (Failure failure =
           readString(object, "pattern", where, isParameter, argument.pattern))
     return failure;
+  if (isParameter)
+    if (Result<TensorNames> names = TensorNames::parse(argument.pattern);
+        !names)
+      return malformed(where, names.message());
   if (Failure failure =
           readString(object, "encoding", where, false, argument.encoding))
     return failure;

@@ -8,6 +8,8 @@
 
 #include "Preparation.h"
 
+#include "Layout/TensorNames.h"
+
 #include <omp.h>
 
 #include <algorithm>
@@ -22,14 +24,13 @@ using Role = ModuleArgument::Role;
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr std::string_view kExpert = "{expert}";
 
 int64_t alignUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 bool isPerExpert(const ModuleArgument &argument) {
-  return argument.pattern.find(kExpert) != std::string::npos;
+  return argument.pattern.find(kExpertMark) != std::string::npos;
 }
 
 /// Integers are signless in a module.
@@ -47,9 +48,9 @@ TensorPattern patternOf(const ModuleArgument &argument, int64_t experts,
   pattern.concat = argument.concat;
   pattern.shape = argument.shape;
   pattern.type = argument.type;
-  size_t at = argument.pattern.find(kExpert);
+  size_t at = argument.pattern.find(kExpertMark);
   if (at != std::string::npos && experts > 1)
-    pattern.pattern.replace(at, kExpert.size(), std::to_string(expert));
+    pattern.pattern.replace(at, kExpertMark.size(), std::to_string(expert));
   else if (at != std::string::npos)
     pattern.experts = argument.shape.empty() ? 0 : argument.shape[0];
   return pattern;

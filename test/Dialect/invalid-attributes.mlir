@@ -163,3 +163,8 @@ module attributes {wna16.share = {rank = 4, size = 4}} {}
 
 // expected-error @below {{expected 'wna16.share' to be {rank = RANK, size = RANKS}, got {rank = 0 : i64}}}
 module attributes {wna16.share = {rank = 0}} {}
+
+// -----
+
+// expected-error @below {{expected 'wna16.parameter' to be {pattern = "..."}, or with concat = AXIS, got {pattern = "a.{expert"}}}
+func.func private @malformed(tensor<8xi32> {wna16.parameter = {pattern = "a.{expert"}})

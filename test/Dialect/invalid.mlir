@@ -56,7 +56,7 @@ func.func @parameter_c2_scalar() {
 // -----
 
 func.func @parameter_c3() {
-  // expected-error @+1 {{(C3) expected a static shape, got 'tensor<?x256xf32>'}}
+  // expected-error @+1 {{(C3) expected a static shape, with an axis for {expert}, got 'tensor<?x256xf32>'}}
   %0 = wna16.parameter "w" : tensor<?x256xf32>
   return
 }
@@ -66,6 +66,86 @@ func.func @parameter_c3() {
 func.func @parameter_c4() {
   // expected-error @+1 {{(C4) expected the joined extent (256) to be a multiple of the alternatives (3)}}
   %0 = wna16.parameter "w.{expert}.{a,b,c}" concat(1) : tensor<8x32x256xi32>
+  return
+}
+
+// -----
+
+func.func @parameter_c3_scalar() {
+  // expected-error @+1 {{(C3) expected a static shape, with an axis for {expert}, got 'tensor<f32>'}}
+  %0 = wna16.parameter "w.{expert}" : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_empty() {
+  // expected-error @+1 {{(C5) pattern "": expected the name of a tensor}}
+  %0 = wna16.parameter "" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_open() {
+  // expected-error @+1 {{(C5) pattern "a{expert": expected braces in pairs, without nesting}}
+  %0 = wna16.parameter "a{expert" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_close() {
+  // expected-error @+1 {{(C5) pattern "a}b{expert}": expected braces in pairs, without nesting}}
+  %0 = wna16.parameter "a}b{expert}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_nested() {
+  // expected-error @+1 {{(C5) pattern "{a,{expert}}": expected braces in pairs, without nesting}}
+  %0 = wna16.parameter "{a,{expert}}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_twice() {
+  // expected-error @+1 {{(C5) pattern "{expert}.{expert}": expected {expert} once}}
+  %0 = wna16.parameter "{expert}.{expert}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_lists() {
+  // expected-error @+1 {{(C5) pattern "{a,b}.{c,d}": expected one list {a,b}}}
+  %0 = wna16.parameter "{a,b}.{c,d}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_nameless() {
+  // expected-error @+1 {{(C5) pattern "{,}": expected {expert} or different names {a,b}, got {,}}}
+  %0 = wna16.parameter "{,}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_single() {
+  // expected-error @+1 {{(C5) pattern "{experts}": expected {expert} or different names {a,b}, got {experts}}}
+  %0 = wna16.parameter "{experts}" : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @parameter_c5_equal() {
+  // expected-error @+1 {{(C5) pattern "{a,a}": expected {expert} or different names {a,b}, got {a,a}}}
+  %0 = wna16.parameter "{a,a}" : tensor<8x8xf32>
   return
 }
 
@@ -195,6 +275,16 @@ func.func @regroup_c3(%w: tensor<2x128x64xf16, #g32>) {
 
 // -----
 
+#g128 = #wna16.packed<u4b8, group = 128, layout = gptq>
+#g64 = #wna16.packed<u4b8, group = 64, layout = gptq>
+func.func @regroup_c4(%w: tensor<2x128x64xf16, #g128>) {
+  // expected-error @+1 {{(C4) expected one element type, got 'f16' and 'bf16'}}
+  %0 = wna16.regroup %w : tensor<2x128x64xf16, #g128> to tensor<2x128x64xbf16, #g64>
+  return
+}
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // repack
 //===----------------------------------------------------------------------===//
@@ -268,6 +358,16 @@ func.func @recode_c3_width(%w: tensor<2x128x64xf16, #u4b8>) {
 func.func @recode_c3_zeros(%w: tensor<2x128x64xf16, #u4>) {
   // expected-error @+1 {{(C3) expected zero points to be kept, got zeros = plain and none}}
   %0 = wna16.recode %w : tensor<2x128x64xf16, #u4> to tensor<2x128x64xf16, #u4b8>
+  return
+}
+
+// -----
+
+#u4b8 = #wna16.packed<u4b8, group = 32, layout = gptq>
+#s4 = #wna16.packed<s4, group = 32, layout = gptq>
+func.func @recode_c4(%w: tensor<2x128x64xf16, #u4b8>) {
+  // expected-error @+1 {{(C4) expected one element type, got 'f16' and 'bf16'}}
+  %0 = wna16.recode %w : tensor<2x128x64xf16, #u4b8> to tensor<2x128x64xbf16, #s4>
   return
 }
 
@@ -362,6 +462,16 @@ func.func @convert_c3(%w: tensor<2x128x64xf16, #gptq>) {
 func.func @convert_c3_empty(%w: tensor<2x128x64xf16, #gptq>) {
   // expected-error @+1 {{(C3) expected a window [input, inputs, output, outputs] of at least one input and output, got [0, 64, 0, 0]}}
   %0 = wna16.convert %w window [0, 64, 0, 0] : tensor<2x128x64xf16, #gptq> to tensor<2x64x64xf16, #gptq>
+  return
+}
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#marlin = #wna16.packed<u4b8, group = 32, layout = marlin>
+func.func @convert_c4(%w: tensor<2x128x64xf16, #gptq>) {
+  // expected-error @+1 {{(C4) expected one element type, got 'f16' and 'bf16'}}
+  %0 = wna16.convert %w : tensor<2x128x64xf16, #gptq> to tensor<2x128x64xbf16, #marlin>
   return
 }
 

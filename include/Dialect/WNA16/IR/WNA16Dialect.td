@@ -50,6 +50,7 @@ def WNA16_Dialect : Dialect {
     |---|---|---|
     | `wna16.target`, `wna16.prepared_for` | module | `#wna16.target<...>` |
     | `wna16.checkpoint` | module | dictionary of strings |
+    | `wna16.share` | module | `{rank = RANK, size = RANKS}` |
     | `wna16.parameter` | argument | `{pattern = "..."}`, or with `concat = axis` |
     | `wna16.name`, `wna16.prepared`, `wna16.encoding` | argument, result | string |
     | `wna16.output` | argument | unit |

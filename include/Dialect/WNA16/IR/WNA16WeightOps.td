@@ -39,9 +39,11 @@ def WNA16_ParameterOp : WNA16_Op<"parameter", [Pure]> {
     Constraints:
     - (C1) `concat` is given if and only if the pattern has alternatives.
     - (C2) `concat` is an axis of the file tensor.
-    - (C3) the result has a static shape.
+    - (C3) the result has a static shape, and an axis for `{expert}`.
     - (C4) the extent of the joined axis is a multiple of the number of
       alternatives.
+    - (C5) the pattern is not empty; braces pair and do not nest; `{expert}` is
+      there at most once, and one list of two or more different names.
 
     *Lifespan*: introduced by importers; `wna16-hoist-prepare` turns it into a
     function argument with the attribute `wna16.parameter`.
@@ -63,7 +65,13 @@ def WNA16_AssembleOp : WNA16_Op<"assemble", [Pure]> {
   let summary = "storage tensors -> one encoded tensor";
   let description = [{
     The parts are those that type and encoding of the result require, in the
-    order codes, scales, zeros, group_index, permutation, global_scale.
+    order codes, scales, zeros, group_index, permutation, global_scale, each by
+    its name:
+
+    ```
+    operation ::= `wna16.assemble` part `=` $operand (`,` part `=` $operand)*
+                  attr-dict `:` type($parts) `->` type($result)
+    ```
 
     Constraints:
     - (C1) one operand for each required part, no more.
@@ -142,6 +150,7 @@ def WNA16_RegroupOp : WNA16_MergingStepOp<"regroup"> {
     - (C1) the shapes are equal.
     - (C2) the encodings differ in the group alone.
     - (C3) the new group divides the old one.
+    - (C4) the element types are equal.
 
     ```mlir
     %1 = wna16.regroup %0 : tensor<2x128x64xf16, #g128> to tensor<2x128x64xf16, #g64>
@@ -178,6 +187,7 @@ def WNA16_RecodeOp : WNA16_MergingStepOp<"recode"> {
     - (C1) the shapes are equal.
     - (C2) the encodings differ in code, zeros and scale alone.
     - (C3) both codes have the same width, and the new one can hold the values.
+    - (C4) the element types are equal.
 
     ```mlir
     %1 = wna16.recode %0 : tensor<2x128x64xf16, #u4b8> to tensor<2x128x64xf16, #s4>
@@ -246,6 +256,7 @@ def WNA16_ConvertOp : WNA16_MergingStepOp<"convert"> {
     - (C1) ranks, experts and halves are equal.
     - (C2) the layout engine can do the move.
     - (C3) the window is four numbers and takes at least one input and output.
+    - (C4) the element types are equal.
 
     *Lifespan*: `wna16-hoist-prepare` fuses the steps of a weight into one.
 

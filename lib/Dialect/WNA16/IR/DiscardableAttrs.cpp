@@ -8,6 +8,7 @@
 
 #include "Dialect/WNA16/IR/AttrNames.h"
 #include "Dialect/WNA16/IR/WNA16.h"
+#include "Layout/TensorNames.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -72,6 +73,9 @@ static bool isTextDictionary(Attribute attr) {
 static bool isFileTensor(Attribute attr) {
   auto entries = dyn_cast<DictionaryAttr>(attr);
   if (!entries || !isText(entries.get("pattern")))
+    return false;
+  StringRef pattern = cast<StringAttr>(entries.get("pattern")).getValue();
+  if (!TensorNames::parse(pattern))
     return false;
   Attribute concat = entries.get("concat");
   return entries.size() == (concat ? 2 : 1) &&

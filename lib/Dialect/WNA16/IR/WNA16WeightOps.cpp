@@ -8,6 +8,7 @@
 
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Layout/Move.h"
+#include "Layout/TensorNames.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/PatternMatch.h"
@@ -19,35 +20,27 @@ using namespace wna16;
 // ParameterOp
 //===----------------------------------------------------------------------===//
 
-/// The number of alternatives of a pattern's "{a,b}"; 0 without one.
-static int64_t countAlternatives(StringRef pattern) {
-  while (true) {
-    pattern = pattern.split('{').second;
-    if (pattern.empty())
-      return 0;
-    StringRef inner = pattern.split('}').first;
-    if (inner != "expert")
-      return inner.count(',') + 1;
-  }
-}
-
 LogicalResult ParameterOp::verify() {
-  int64_t alternatives = countAlternatives(getPattern());
+  Result<TensorNames> names = TensorNames::parse(getPattern());
+  if (!names)
+    return emitOpError() << "(C5) " << names.message();
+  auto alternatives = static_cast<int64_t>(names->alternatives());
   if ((alternatives > 0) != getConcat().has_value())
     return emitOpError() << "(C1) expected concat exactly when the pattern has "
                             "alternatives ("
                          << alternatives << ")";
   RankedTensorType type = getResult().getType();
-  if (!type.hasStaticShape())
-    return emitOpError() << "(C3) expected a static shape, got " << type;
+  if (!type.hasStaticShape() || (names->isPerExpert() && !type.getRank()))
+    return emitOpError() << "(C3) expected a static shape, with an axis for "
+                            "{expert}, got "
+                         << type;
   if (!alternatives)
     return success();
   // The expert axis is not an axis of the file tensors; neither is the leading
   // 1 of what is not per expert.
   int64_t fileAxis = *getConcat();
   int64_t leading = 0;
-  if (type.getRank() > 0 &&
-      (getPattern().contains("{expert}") || type.getDimSize(0) == 1))
+  if (type.getRank() > 0 && (names->isPerExpert() || type.getDimSize(0) == 1))
     leading = 1;
   if (fileAxis < 0 || fileAxis >= type.getRank() - leading)
     return emitOpError() << "(C2) expected concat to be one of "
@@ -248,6 +241,9 @@ LogicalResult RegroupOp::verify() {
       failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
                               free)))
     return failure();
+  if (failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C4)")))
+    return failure();
   return verifyMove(*this, getSource().getType(), getResult().getType(),
                     "(C3)");
 }
@@ -275,6 +271,9 @@ LogicalResult RecodeOp::verify() {
                              getResult().getType())) ||
       failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
                               free)))
+    return failure();
+  if (failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C4)")))
     return failure();
   return verifyMove(*this, getSource().getType(), getResult().getType(),
                     "(C3)");
@@ -339,7 +338,9 @@ LogicalResult ConvertOp::verify() {
                               "outputs] of at least one input and output, got ["
                            << *part << "]";
   if (failed(verifyGrowth(*this, getSource().getType(), getResult().getType(),
-                          /*shrinks=*/true)))
+                          /*shrinks=*/true)) ||
+      failed(verifySameElement(*this, getSource().getType(),
+                               getResult().getType(), "(C4)")))
     return failure();
   return verifyMove(*this, getSource().getType(), getResult().getType(), "(C2)",
                     wna16::getWindow(*this).value_or(Window()));
