@@ -305,6 +305,18 @@ static TypeSet storedAs(ScalarType type) {
   return typeSet(type);
 }
 
+Tensor ArgumentReader::takeMatrices(const char *name, TypeSet types,
+                                    const int64_t *shape, int rank) {
+  const bool matrix = isGood && shape[0] == 1 && next->ndim == rank - 1;
+  return take(name, types, shape + matrix, rank - matrix);
+}
+
+Tensor ArgumentReader::takeDense(const char *name, ScalarType type,
+                                 const WeightSpec &spec) {
+  const int64_t shape[] = {spec.experts, spec.rows(), spec.input};
+  return takeMatrices(name, typeSet(type), shape, 3);
+}
+
 WeightBuffers ArgumentReader::takeWeight(const char *name,
                                          const wna16_weight &weight) {
   if (!isGood)
@@ -322,12 +334,10 @@ WeightBuffers ArgumentReader::takeWeight(const char *name,
       takeAbsent(full, "for this weight");
       continue;
     }
-    // One matrix may come without its expert axis.
-    const auto rank = static_cast<int>(part->shape.size());
-    const bool matrix = weight.experts == 1 && next->ndim == rank - 1;
-    buffers.part[i] = take(full, storedAs(part->type),
-                           part->shape.data() + matrix, rank - matrix)
-                          .data;
+    buffers.part[i] =
+        takeMatrices(full, storedAs(part->type), part->shape.data(),
+                     static_cast<int>(part->shape.size()))
+            .data;
     ++part;
   }
   return buffers;

@@ -60,13 +60,21 @@ public:
                       std::initializer_list<int64_t> shape);
   /// Refuses a tensor that is there, saying when it may not be.
   void takeAbsent(const char *name, const char *when);
-  /// The six tensors of a weight.
+  /// A dense weight [experts, rows, input]; one of one expert may come without
+  /// that axis.
+  Tensor takeDense(const char *name, ScalarType type, const WeightSpec &spec);
+  /// The six tensors of a weight; those of one expert may come without that
+  /// axis.
   WeightBuffers takeWeight(const char *name, const wna16_weight &weight);
 
   /// Whether everything has been in order so far.
   bool good() const { return isGood; }
 
 private:
+  /// As `take`; a leading 1 may be missing.
+  Tensor takeMatrices(const char *name, TypeSet types, const int64_t *shape,
+                      int rank);
+
   const char *kernel;
   const wna16_tensor *next;
   int64_t device; ///< DLPack's number of the device that all tensors lie on

@@ -89,6 +89,44 @@ TEST(Determinism, TokensInAnotherOrder) {
         << "token " << from[t] << " at " << t;
 }
 
+/// The first tokens of `layer`.
+Layer prefix(const Layer &layer, int64_t tokens) {
+  Layer result = layer;
+  for (HostTensor *tensor : {&result.x, &result.weights, &result.ids}) {
+    HostTensor first(tensor->type, {tokens, tensor->shape[1]});
+    std::memcpy(first.data(), tensor->data(), first.bytes());
+    *tensor = first;
+  }
+  return result;
+}
+
+// From a few tokens an expert to many: kernels may not change what they add up.
+TEST(Determinism, BatchInvariant) {
+  for (const char *layout : {"compressed_tensors", "cpu_panels"})
+    for (ScalarType type : {ScalarType::BF16, ScalarType::F16, ScalarType::F32})
+      for (int bits : {4, 8}) {
+        Random random(85);
+        WeightOptions options;
+        options.bits = bits;
+        Layer layer = packedLayer(random, 4, 256, 128, 200, 2, type, options);
+        for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+          wna16_weight target = weight->plan;
+          target.layout = layoutId(layout);
+          *weight = converted(*weight, target);
+        }
+        layer.plan.w13 = layer.w13.plan;
+        layer.plan.w2 = layer.w2.plan;
+        layer.plan.batch_invariant = 1;
+        HostTensor all = layer.output();
+        for (int64_t tokens : {1, 2, 7, 33, 100}) {
+          HostTensor some = prefix(layer, tokens).output();
+          EXPECT_EQ(std::memcmp(some.data(), all.data(), some.bytes()), 0)
+              << tokens << " tokens, " << layout << ", " << bits << " bits of "
+              << wna16::name(type);
+        }
+      }
+}
+
 /// Asks for a workspace with `asked` threads and calls with `used`.
 wna16_status callWithThreads(Layer &layer, int32_t asked, int32_t used) {
   HostTensor y = layer.emptyOutput();

@@ -10,35 +10,45 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <algorithm>
 
 using namespace wna16test;
 
 namespace {
 
-void expectLinear(TestWeight weight, ScalarType in, ScalarType out,
-                  bool withBias, int64_t tokens = 5) {
-  Random random(2);
-  const int64_t rows = weight.plan.output, input = weight.plan.input;
-  HostTensor x = randomTensor(random, in, {tokens, input});
-  HostTensor y(out, {tokens, rows}), bias;
-  if (withBias)
-    bias = randomTensor(random, ScalarType::F32, {rows});
+/// x times a weight, whatever the batch.
+HostTensor linear(TestWeight weight, HostTensor x, HostTensor bias,
+                  ScalarType out) {
+  const int64_t tokens = x.shape[0];
+  HostTensor y(out, {tokens, weight.plan.output});
+  y.poison();
   wna16_linear_plan plan = {WNA16_ABI_VERSION, weight.plan, 1};
   wna16_status_clear();
   const int64_t bytes = wna16_cpu_linear_workspace(&plan, tokens);
-  ASSERT_GE(bytes, 0) << wna16_status_message();
+  EXPECT_GE(bytes, 0) << wna16_status_message();
   Workspace workspace(bytes);
-  y.poison();
   std::vector<wna16_tensor> tensors = {x.view()};
   for (HostTensor &part : weight.parts)
     tensors.push_back(part.view());
   tensors.push_back(bias.view());
   tensors.push_back(y.view());
-  ASSERT_EQ(wna16_cpu_linear(&plan, tensors.data(), tensors.size(),
+  EXPECT_EQ(wna16_cpu_linear(&plan, tensors.data(), tensors.size(),
                              workspace.data(), bytes, nullptr),
             WNA16_OK)
       << wna16_status_message();
+  return y;
+}
+
+void expectLinear(TestWeight weight, ScalarType in, ScalarType out,
+                  bool withBias, int64_t tokens = 5) {
+  Random random(2);
+  const int64_t rows = weight.plan.output, input = weight.plan.input;
+  HostTensor x = randomTensor(random, in, {tokens, input}), bias;
+  if (withBias)
+    bias = randomTensor(random, ScalarType::F32, {rows});
+  HostTensor y = linear(weight, x, bias, out);
   std::vector<double> expected(tokens * rows);
   for (int64_t i = 0; i < tokens * rows; ++i) {
     expected[i] = withBias ? bias.get(i % rows) : 0;
@@ -92,6 +102,24 @@ TEST(Linear, MoreTokensThanAChunk) {
   Random random(5);
   expectLinear(denseWeight(random, 1, 32, 1, 36, ScalarType::BF16),
                ScalarType::BF16, ScalarType::F32, false, 2100);
+}
+
+TEST(Linear, BatchInvariant) {
+  Random random(7);
+  HostTensor x = randomTensor(random, ScalarType::BF16, {150, 256});
+  for (const TestWeight &weight :
+       {denseWeight(random, 1, 256, 1, 64, ScalarType::BF16),
+        packedWeight(random, 1, 256, 1, 64),
+        inPanels(packedWeight(random, 1, 256, 1, 64))}) {
+    HostTensor all = linear(weight, x, {}, ScalarType::F32);
+    for (int64_t tokens : {1, 2, 5, 16, 149}) {
+      HostTensor first(x.type, {tokens, 256});
+      std::memcpy(first.data(), x.data(), first.bytes());
+      HostTensor some = linear(weight, first, {}, ScalarType::F32);
+      EXPECT_EQ(std::memcmp(some.data(), all.data(), some.bytes()), 0)
+          << tokens << " tokens, layout " << weight.plan.layout;
+    }
+  }
 }
 
 TEST(Linear, NoTokens) {

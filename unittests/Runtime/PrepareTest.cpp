@@ -67,6 +67,43 @@ TEST(Prepare, DequantizeGivesTheValues) {
   EXPECT_LE(relativeError(values, weight.values), 1e-7);
 }
 
+/// Without a leading 1.
+HostTensor withoutExperts(HostTensor tensor) {
+  if (!tensor.shape.empty())
+    tensor.shape.erase(tensor.shape.begin());
+  return tensor;
+}
+
+TEST(Prepare, OneMatrixNeedsNoExpertAxis) {
+  Random random(5);
+  TestWeight weight = packedWeight(random, 1, 96, 1, 32);
+  for (HostTensor &part : weight.parts)
+    part = withoutExperts(part);
+  HostTensor values(ScalarType::F32, {32, 96});
+  values.poison();
+  const wna16_convert_plan plan =
+      convertPlan(weight.plan, densePlan(weight.plan, ScalarType::F32));
+  std::vector<wna16_tensor> tensors;
+  for (HostTensor &part : weight.parts)
+    tensors.push_back(part.view());
+  tensors.push_back(values.view());
+  wna16_status_clear();
+  ASSERT_EQ(wna16_cpu_dequantize(&plan, tensors.data(), tensors.size(), nullptr,
+                                 0, nullptr),
+            WNA16_OK)
+      << wna16_status_message();
+  EXPECT_LE(relativeError(values, weight.values), 1e-7);
+
+  TestWeight again = weight;
+  ASSERT_EQ(quantized(values, again), WNA16_OK) << wna16_status_message();
+  HostTensor restored;
+  for (HostTensor &part : again.parts)
+    if (!part.shape.empty())
+      part.shape.insert(part.shape.begin(), 1);
+  ASSERT_EQ(dequantized(again, ScalarType::F32, false, restored), WNA16_OK);
+  EXPECT_LE(relativeError(restored, weight.values), 0.1);
+}
+
 TEST(Prepare, DequantizeRoundsOnceOrScaleFirst) {
   // An f16 scale does not fit bf16, so that the two orders differ.
   Random random(4);

@@ -190,8 +190,7 @@ wna16_status wna16_cpu_dequantize(const void *plan, const wna16_tensor *tensors,
   const WeightSpec &source = convert.source;
   ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS);
   WeightBuffers buffers = reader.takeWeight("source", convert.fields.source);
-  Tensor target = reader.take("target", typeSet(convert.target.element),
-                              {source.experts, source.rows(), source.input});
+  Tensor target = reader.takeDense("target", convert.target.element, source);
   if (!reader.good())
     return wna16_status_get();
   return forExperts(kKernel, source.experts, [&](ExpertRange range) {
@@ -210,8 +209,7 @@ wna16_status wna16_cpu_quantize(const void *plan, const wna16_tensor *tensors,
     return wna16_status_get();
   const WeightSpec &target = convert.target;
   ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS);
-  Tensor source = reader.take("source", typeSet(convert.source.element),
-                              {target.experts, target.rows(), target.input});
+  Tensor source = reader.takeDense("source", convert.source.element, target);
   WeightBuffers buffers = reader.takeWeight("target", convert.fields.target);
   if (!reader.good())
     return wna16_status_get();
