@@ -91,6 +91,9 @@ def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
     is writable. An `ml_program.global` with an external value is a parameter
     with the symbol's name; constants go where they are needed.
 
+    A step on anything else, such as a weight that is an argument, stays where
+    it is and runs in every call; a missed remark (`wna16.prepare`) says so.
+
     ```mlir
     func.func @prepare_w13(%codes: tensor<1x32x256xi32>
         {wna16.parameter = {pattern = "...{expert}...qweight", concat = 1}}, ...)

@@ -20,7 +20,8 @@ namespace wna16 {
 /// tensor descriptors on the stack.
 class RuntimeCalls {
 public:
-  explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
+  explicit RuntimeCalls(mlir::ModuleOp module)
+      : module(module), symbols(module) {}
 
   /// The DLPack device on which the module's buffers lie.
   int64_t deviceType();
@@ -57,7 +58,16 @@ public:
                      mlir::Value memref, int64_t axis);
 
 private:
+  /// One descriptor; of an absent tensor without a buffer.
+  mlir::Value tensor(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value buffer, mlir::Value shape);
+
   mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  /// By prefix and value.
+  llvm::DenseMap<std::pair<mlir::StringAttr, mlir::Attribute>,
+                 mlir::LLVM::GlobalOp>
+      constants;
 };
 
 } // namespace wna16

@@ -85,7 +85,8 @@ struct ConvertEmpty : OpConversionPattern<tensor::EmptyOp> {
   }
 };
 
-/// The extents of an encoded tensor are static.
+/// The extents of an encoded tensor are static. Nothing else makes such an
+/// operation legal, so that its pattern may say why it stays.
 struct ConvertDim : OpConversionPattern<tensor::DimOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace wna16 {
 #define GEN_PASS_DEF_EMULATE
@@ -46,6 +47,48 @@ bool isEmulatedAlone(Operation *op) {
   return false;
 }
 
+/// Loops take the extents of one operand for those of all. A kernel compares
+/// them when it runs; loops can rely only on equal static extents, and on
+/// dynamic ones, which an entry point compares.
+LogicalResult checkTokens(Operation *op, ValueRange operands) {
+  auto first = cast<RankedTensorType>(operands.front().getType());
+  for (Value operand : operands.drop_front()) {
+    if (!operand)
+      continue;
+    auto type = cast<RankedTensorType>(operand.getType());
+    // The last axis is not one of tokens.
+    for (int64_t axis = 0; axis + 1 < std::min(first.getRank(), type.getRank());
+         ++axis)
+      if (first.isDynamicDim(axis) != type.isDynamicDim(axis))
+        return op->emitOpError()
+               << "cannot be emulated on a static and a dynamic number of "
+                  "tokens, got "
+               << first << " and " << type
+               << "; make both static or both dynamic";
+  }
+  return success();
+}
+
+LogicalResult checkTokens(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([](FusedExpertsOp op) {
+        return checkTokens(
+            op, {op.getX(), op.getIds(), op.getWeights(), op.getInit()});
+      })
+      .Case([](LinearOp op) {
+        return checkTokens(op, {op.getX(), op.getInit()});
+      })
+      .Case([](RmsNormOp op) {
+        return checkTokens(op, {op.getX(), op.getAddend(), op.getInit()});
+      })
+      .Case([](RouteOp op) {
+        SmallVector<Value> operands{op.getLogits()};
+        llvm::append_range(operands, op.getDpsInits());
+        return checkTokens(op, operands);
+      })
+      .Default(success());
+}
+
 /// Errors for what emulation does not do, before anything is rewritten.
 LogicalResult checkEmulated(Operation *op) {
   if (isa<ParameterOp>(op))
@@ -60,6 +103,8 @@ LogicalResult checkEmulated(Operation *op) {
              << "cannot be emulated with "
              << stringifyActivationType(experts.getActivationType())
              << " activations, expected a16";
+  if (failed(checkTokens(op)))
+    return failure();
   return emulation::checkStep(op);
 }
 

@@ -6,8 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Functions.h"
+
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Layout/Move.h"
+#include "Layout/TensorNames.h"
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
 #include "Transforms/Target.h"
@@ -17,6 +20,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -95,7 +99,8 @@ private:
   static bool isPerExpert(Operation *op, int64_t experts) {
     if (auto parameter = dyn_cast<ParameterOp>(op)) {
       // Halves in two files of all experts would have to be cut and joined.
-      if (parameter.getConcat() && !parameter.getPattern().contains("{expert}"))
+      if (parameter.getConcat() &&
+          !parameter.getPattern().contains(kExpertMark))
         return false;
     } else if (!isStep(op) &&
                !isa<AssembleOp, DisassembleOp, ShardOp, DequantizeOp,
@@ -381,12 +386,7 @@ private:
   }
 
   Value addArgument(Value like, DictionaryAttr attrs) {
-    unsigned index = forward.getNumArguments();
-    LogicalResult inserted =
-        forward.insertArgument(index, like.getType(), attrs, like.getLoc());
-    assert(succeeded(inserted) && "the last position is always free");
-    (void)inserted;
-    return forward.getArgument(index);
+    return appendArgument(forward, like.getType(), attrs, like.getLoc());
   }
 
   func::FuncOp forward;
@@ -454,6 +454,25 @@ void keepPreparation(ModuleOp module, ArrayRef<func::FuncOp> functions) {
                   TargetAttr::parse(module.getContext(), "cpu", error));
 }
 
+/// Remarks on the first of the steps that stay: callers pay for them each time.
+void remarkRepeated(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    if (!isStep(op))
+      return;
+    Operation *before = op->getOperand(0).getDefiningOp();
+    if (before && isStep(before))
+      return;
+    auto missed =
+        remark::missed(op->getLoc(), remark::RemarkOpts::name("repeated")
+                                         .category("wna16.prepare")
+                                         .function(function.getName()));
+    missed << remark::reason("the weight is prepared in every call, being made "
+                             "of more than parameters and constants");
+    missed << remark::suggest("give it as wna16.parameter, or in the layout of "
+                              "the backend");
+  });
+}
+
 struct HoistPrepare : wna16::impl::HoistPrepareBase<HoistPrepare> {
   using HoistPrepareBase::HoistPrepareBase;
 
@@ -467,6 +486,9 @@ struct HoistPrepare : wna16::impl::HoistPrepareBase<HoistPrepare> {
     for (func::FuncOp function : functions)
       if (failed(check(function)) || failed(Splitter(function).run()))
         return signalPassFailure();
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function->hasAttr(kPrepareAttrName))
+        remarkRepeated(function);
     if (prepareOnly)
       keepPreparation(module, functions);
   }

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Functions.h"
+
 #include "Dialect/WNA16/IR/KernelPlan.h"
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Transforms/Names.h"
@@ -270,13 +272,9 @@ private:
   }
 
   Value append(Type type) {
-    unsigned position = function.getNumArguments();
-    LogicalResult inserted = function.insertArgument(
-        position, type, DictionaryAttr::get(function.getContext()),
-        function.getLoc());
-    assert(succeeded(inserted) && "the last position is always free");
-    (void)inserted;
-    return function.getArgument(position);
+    return appendArgument(function, type,
+                          DictionaryAttr::get(function.getContext()),
+                          function.getLoc());
   }
 
   /// Offsets are computed at the start, so that the rest of the workspace is

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Functions.h"
+
 #include "Dialect/WNA16/IR/WNA16.h"
 #include "Transforms/Names.h"
 #include "Transforms/Passes.h"
@@ -93,13 +95,9 @@ void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
   OpBuilder builder(terminator);
   NamedAttrList attrs(function.getResultAttrDict(index));
   attrs.set(kOutputAttrName, builder.getUnitAttr());
-  unsigned position = function.getNumArguments();
-  LogicalResult inserted = function.insertArgument(
-      position, MemRefType::get(type.getShape(), type.getElementType()),
+  Value buffer = appendArgument(
+      function, MemRefType::get(type.getShape(), type.getElementType()),
       attrs.getDictionary(function.getContext()), loc);
-  assert(succeeded(inserted) && "the last position is always free");
-  (void)inserted;
-  Value buffer = function.getArgument(position);
   OpOperand *init = findDestination(value);
   if (init && init->get().getType() == type) {
     OpBuilder start = OpBuilder::atBlockBegin(&function.getBody().front());

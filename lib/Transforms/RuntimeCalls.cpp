@@ -38,20 +38,12 @@ Value RuntimeCalls::constantWords(OpBuilder &builder, Location loc,
       RankedTensorType::get({static_cast<int64_t>(words.size())},
                             builder.getI64Type()),
       words);
-  LLVM::GlobalOp global;
-  int number = 0;
-  for (auto other : module.getOps<LLVM::GlobalOp>()) {
-    if (!other.getSymName().starts_with(prefix))
-      continue;
-    ++number;
-    if (other.getValueOrNull() == value)
-      global = other;
-  }
+  LLVM::GlobalOp &global = constants[{builder.getStringAttr(prefix), value}];
   if (!global) {
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-    global = LLVM::GlobalOp::create(
-        top, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-        prefix.str() + "_" + std::to_string(number), value);
+    global = LLVM::GlobalOp::create(top, loc, type, /*isConstant=*/true,
+                                    LLVM::Linkage::Internal, prefix, value);
+    symbols.insert(global);
   }
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
@@ -71,6 +63,30 @@ int64_t RuntimeCalls::deviceType() {
   llvm_unreachable("every kind has a device type");
 }
 
+Value RuntimeCalls::tensor(OpBuilder &builder, Location loc, Value buffer,
+                           Value shape) {
+  Value fields =
+      LLVM::ZeroOp::create(builder, loc, tensorType(builder.getContext()));
+  if (!buffer)
+    return fields;
+  auto type = cast<MemRefType>(buffer.getType());
+  wna16_dtype dtype = dtypeOf(*getScalarType(type.getElementType()));
+  auto constant = [&](Type field, int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, field, value);
+  };
+  std::pair<int64_t, Value> values[] = {
+      {0, address(builder, loc, buffer)},
+      {1, i32(builder, loc, deviceType())},
+      {3, i32(builder, loc, type.getRank())},
+      {4, constant(builder.getI8Type(), dtype.code)},
+      {5, constant(builder.getI8Type(), dtype.bits)},
+      {6, constant(builder.getI16Type(), dtype.lanes)},
+      {7, shape}};
+  for (auto [position, value] : values)
+    fields = LLVM::InsertValueOp::create(builder, loc, fields, value, position);
+  return fields;
+}
+
 Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
                                 Operation *user, ArrayRef<Value> buffers) {
   int64_t extents = 0;
@@ -82,53 +98,35 @@ Value RuntimeCalls::tensorArray(OpBuilder &builder, Location loc,
       return {};
     extents += type.getRank();
   }
-  MLIRContext *context = builder.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  LLVM::LLVMStructType tensor = tensorType(context);
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type word = builder.getI64Type(), record = tensorType(builder.getContext());
   // On the stack once per function, not once per iteration of a loop.
   Operation *function = user;
   while (!isa<ModuleOp>(function->getParentOp()))
     function = function->getParentOp();
   OpBuilder entry = OpBuilder::atBlockBegin(&function->getRegion(0).front());
-  Value array = LLVM::AllocaOp::create(entry, loc, pointer, tensor,
+  Value array = LLVM::AllocaOp::create(entry, loc, pointer, record,
                                        i64(entry, loc, buffers.size()));
   Value shapes =
-      LLVM::AllocaOp::create(entry, loc, pointer, entry.getI64Type(),
+      LLVM::AllocaOp::create(entry, loc, pointer, word,
                              i64(entry, loc, std::max<int64_t>(extents, 1)));
+  auto elementOf = [&](Value base, Type type, int64_t index) {
+    return LLVM::GEPOp::create(builder, loc, pointer, type, base,
+                               LLVM::GEPArg(static_cast<int32_t>(index)));
+  };
   int64_t nextExtent = 0;
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
-    Value fields = LLVM::ZeroOp::create(builder, loc, tensor);
-    auto set = [&](Value value, int64_t position) {
-      fields =
-          LLVM::InsertValueOp::create(builder, loc, fields, value, position);
-    };
+    Value shape;
+    int64_t rank = 0;
     if (buffer) {
-      auto type = cast<MemRefType>(buffer.getType());
-      wna16_dtype dtype = dtypeOf(*getScalarType(type.getElementType()));
-      Value shape =
-          LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(),
-                              shapes, LLVM::GEPArg(nextExtent));
-      set(address(builder, loc, buffer), 0);
-      set(i32(builder, loc, deviceType()), 1);
-      set(i32(builder, loc, type.getRank()), 3);
-      auto constant = [&](Type field, int64_t value) {
-        return LLVM::ConstantOp::create(builder, loc, field, value);
-      };
-      set(constant(builder.getI8Type(), dtype.code), 4);
-      set(constant(builder.getI8Type(), dtype.bits), 5);
-      set(constant(builder.getI16Type(), dtype.lanes), 6);
-      set(shape, 7);
-      for (int64_t axis = 0; axis < type.getRank(); ++axis, ++nextExtent) {
-        Value slot =
-            LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(),
-                                shapes, LLVM::GEPArg(nextExtent));
-        LLVM::StoreOp::create(builder, loc, extent(builder, loc, buffer, axis),
-                              slot);
-      }
+      shape = elementOf(shapes, word, nextExtent);
+      rank = cast<MemRefType>(buffer.getType()).getRank();
     }
-    Value slot = LLVM::GEPOp::create(builder, loc, pointer, tensor, array,
-                                     LLVM::GEPArg(static_cast<int32_t>(i)));
-    LLVM::StoreOp::create(builder, loc, fields, slot);
+    Value fields = tensor(builder, loc, buffer, shape);
+    for (int64_t axis = 0; axis < rank; ++axis, ++nextExtent)
+      LLVM::StoreOp::create(builder, loc, extent(builder, loc, buffer, axis),
+                            elementOf(shapes, word, nextExtent));
+    LLVM::StoreOp::create(builder, loc, fields, elementOf(array, record, i));
   }
   return array;
 }

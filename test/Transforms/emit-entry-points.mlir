@@ -11,7 +11,7 @@
 // CHECK-SAME: }]}\00")
 // The cpu, four tensors, and the type, rank and extents of each; -18 is the
 // symbol of the first axis of matrices.
-// CHECK: llvm.mlir.global internal constant @wna16_signature_0(dense<[1, 4, 1, 2, -18, 64, 7, 2, 4, 64, 1, 2, 4, 64, 1, 2, -18, 64]>
+// CHECK: llvm.mlir.global internal constant @wna16_signature(dense<[1, 4, 1, 2, -18, 64, 7, 2, 4, 64, 1, 2, 4, 64, 1, 2, -18, 64]>
 
 // CHECK: func.func @workspace_size(
 func.func @workspace_size(%m: index) -> index attributes {wna16.extents = [[0, 0]]} {
@@ -21,7 +21,7 @@ func.func @workspace_size(%m: index) -> index attributes {wna16.extents = [[0, 0
 // CHECK-LABEL: llvm.func @forward(
 // CHECK-SAME: %[[TENSORS:.*]]: !llvm.ptr, %[[COUNT:.*]]: i64, %[[SPACE:.*]]: !llvm.ptr, %[[BYTES:.*]]: i64, %[[STREAM:.*]]: !llvm.ptr) -> i32
 // CHECK-DAG: %[[OK:.*]] = llvm.mlir.constant(0 : i32)
-// CHECK-DAG: %[[SIGNATURE:.*]] = llvm.mlir.addressof @wna16_signature_0
+// CHECK-DAG: %[[SIGNATURE:.*]] = llvm.mlir.addressof @wna16_signature
 // CHECK: %[[CHECKED:.*]] = llvm.call @wna16_check_arguments(%[[SIGNATURE]], %[[TENSORS]], %[[COUNT]])
 // CHECK: %[[FINE:.*]] = llvm.icmp "eq" %[[CHECKED]], %[[OK]]
 // CHECK: llvm.cond_br %[[FINE]], ^[[NEXT:.*]], ^[[BAD:.*]](%[[CHECKED]] : i32)

@@ -52,3 +52,45 @@ func.func @quantize(%w: tensor<8x8xf32, #wna16.dense>) -> tensor<8x8xf32, #folde
   %0 = wna16.quantize %w : tensor<8x8xf32, #wna16.dense> to tensor<8x8xf32, #folded>
   return %0 : tensor<8x8xf32, #folded>
 }
+
+// -----
+
+#dense = #wna16.dense
+
+func.func @mixed_linear(%x: tensor<?x8xf16>, %w: tensor<8x4xf16, #dense>, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  // expected-error @below {{cannot be emulated on a static and a dynamic number of tokens, got 'tensor<?x8xf16>' and 'tensor<3x4xf32>'; make both static or both dynamic}}
+  %0 = wna16.linear x(%x : tensor<?x8xf16>) weight(%w : tensor<8x4xf16, #dense>) outs(%init : tensor<3x4xf32>)
+      -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @mixed_route(%x: tensor<2x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  // expected-error @below {{cannot be emulated on a static and a dynamic number of tokens, got 'tensor<2x8xf32>' and 'tensor<?x2xf32>'}}
+  %0:2 = wna16.route softmax logits(%x : tensor<2x8xf32>) outs(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
+      -> tensor<?x2xf32>, tensor<?x2xi32>
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
+}
+
+// -----
+
+func.func @mixed_norm(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %a: tensor<2x8xf32>, %init: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error @below {{cannot be emulated on a static and a dynamic number of tokens, got 'tensor<?x8xf32>' and 'tensor<2x8xf32>'}}
+  %0 = wna16.rms_norm x(%x : tensor<?x8xf32>) weight(%w : tensor<8xf32>) add(%a : tensor<2x8xf32>)
+      outs(%init : tensor<?x8xf32>) {epsilon = 1.0e-6} -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
+// -----
+
+func.func @mixed_experts(%x: tensor<?x8xf16>, %w: tensor<4x1xf32>, %i: tensor<4x1xi32>,
+                         %w13: tensor<1x8x1x8xf16, #wna16.dense>, %w2: tensor<1x8x8xf16, #wna16.dense>,
+                         %init: tensor<?x8xf16>) -> tensor<?x8xf16> {
+  // expected-error @below {{cannot be emulated on a static and a dynamic number of tokens, got 'tensor<?x8xf16>' and 'tensor<4x1xi32>'}}
+  %0 = wna16.fused_experts silu x(%x : tensor<?x8xf16>)
+      routing(%w, %i : tensor<4x1xf32>, tensor<4x1xi32>)
+      w13(%w13 : tensor<1x8x1x8xf16, #wna16.dense>) w2(%w2 : tensor<1x8x8xf16, #wna16.dense>)
+      outs(%init : tensor<?x8xf16>) -> tensor<?x8xf16>
+  return %0 : tensor<?x8xf16>
+}

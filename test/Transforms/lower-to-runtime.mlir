@@ -5,8 +5,8 @@
 // The plan is a constant and shared; 19 tensors in ABI order, absent ones zero.
 // CHECK-DAG: llvm.func @wna16_cuda_marlin_fused_experts(!llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> i32
 // CHECK-DAG: llvm.func @wna16_cuda_marlin_fused_experts_workspace(!llvm.ptr, i64) -> i64
-// CHECK-DAG: llvm.mlir.global internal constant @wna16_plan_0(dense<{{.*}}> : tensor<37xi64>)
-// CHECK-NOT: @wna16_plan_1
+// CHECK-DAG: llvm.mlir.global internal constant @wna16_plan(dense<{{.*}}> : tensor<37xi64>)
+// CHECK-NOT: @wna16_plan_0
 // CHECK-LABEL: func.func @experts(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xbf16>,
 // CHECK-SAME: %[[SPACE:[a-z0-9]+]]: memref<?xi8>, %[[STREAM:[a-z0-9]+]]: !llvm.ptr)
@@ -15,7 +15,7 @@
 // CHECK-DAG: %[[BFLOAT:.*]] = llvm.mlir.constant(4 : i8)
 // CHECK-DAG: %[[SIXTEEN:.*]] = llvm.mlir.constant(16 : i8)
 // CHECK-DAG: %[[ABSENT:.*]] = llvm.mlir.zero : !llvm.struct<
-// CHECK-DAG: %[[PLAN:.*]] = llvm.mlir.addressof @wna16_plan_0
+// CHECK-DAG: %[[PLAN:.*]] = llvm.mlir.addressof @wna16_plan
 // CHECK: %[[TENSORS:.*]] = llvm.alloca %[[COUNT]] x !llvm.struct<
 // CHECK: %[[INDEX:.*]] = memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK: %[[INTEGER:.*]] = arith.index_cast %[[INDEX]] : index to i64
@@ -37,7 +37,7 @@
 // CHECK: %[[BYTES:.*]] = arith.index_cast %[[DIM]] : index to i64
 // CHECK: llvm.call @wna16_cuda_marlin_fused_experts(%[[PLAN]], %[[TENSORS]], %[[COUNT]], %[[WORKSPACE]], %[[BYTES]], %[[STREAM]])
 // CHECK-LABEL: func.func @size(
-// CHECK: %[[PLAN:.*]] = llvm.mlir.addressof @wna16_plan_0
+// CHECK: %[[PLAN:.*]] = llvm.mlir.addressof @wna16_plan
 // CHECK: llvm.call @wna16_cuda_marlin_fused_experts_workspace(%[[PLAN]], %{{.*}}) : (!llvm.ptr, i64) -> i64
 module attributes {wna16.target = #wna16.target<cuda, capability = 90>} {
   func.func @experts(%x: memref<?x64xbf16>, %w: memref<?x2xf32>, %i: memref<?x2xi32>,
