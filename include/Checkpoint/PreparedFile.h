@@ -62,6 +62,9 @@ public:
 
   /// Puts the file in its place.
   Failure finish();
+  /// For an end without `finish`: brings what is done to disk. Returns how many
+  /// steps the next time finds done; without any, nothing stays.
+  int64_t keep();
 
 private:
   class State;

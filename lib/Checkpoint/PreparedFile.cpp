@@ -12,6 +12,7 @@
 #include "Checkpoint/Sha256.h"
 #include "Json.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -189,6 +190,14 @@ public:
     return failure;
   }
 
+  int64_t keep() {
+    if (!sync())
+      for (int64_t step : pending)
+        memory[layout.journal() + step] = 1;
+    const uint8_t *steps = memory + layout.journal();
+    return std::count(steps, steps + layout.steps, 1);
+  }
+
   Failure finish() {
     std::memcpy(memory, layout.header.data(), layout.header.size());
     if (Failure failure = sync())
@@ -312,3 +321,4 @@ Failure PreparedFile::markDone(int64_t step, int64_t bytes) {
   return state->markDone(step, bytes);
 }
 Failure PreparedFile::finish() { return state->finish(); }
+int64_t PreparedFile::keep() { return state->keep(); }

@@ -8,12 +8,13 @@
 
 #include "Preparation.h"
 
+#include "Checkpoint/Threads.h"
 #include "Layout/TensorNames.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <tuple>
 
@@ -414,51 +415,68 @@ const Preparation::Task &Preparation::taskOf(int64_t step) const {
   return *std::prev(after);
 }
 
+/// What the jobs of a run share.
+struct Preparation::Run {
+  Run(const LoadOptions &options, StepJournal &journal)
+      : options(options), journal(journal) {}
+
+  void report(int64_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex);
+    done += bytes;
+    if (options.progress)
+      options.progress(done, total);
+  }
+  void stop(Failure failure) {
+    next = todo.size();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!first)
+      first = std::move(failure);
+  }
+
+  const LoadOptions &options;
+  StepJournal &journal;
+  int64_t total = 0; ///< bytes of all steps
+  int64_t done = 0;  ///< bytes
+  Failure first;
+  std::mutex mutex;            ///< guards the two, and calls of `progress`
+  std::vector<int64_t> todo;   ///< steps
+  std::atomic<size_t> next{0}; ///< index into `todo`
+};
+
+void Preparation::takeSteps(Worker &worker, Run &run) const {
+  Failure failure = worker.allocate();
+  for (size_t i; !failure && (i = run.next++) < run.todo.size();) {
+    const Task &task = taskOf(run.todo[i]);
+    failure = worker.take(task, run.todo[i] - task.firstStep);
+    if (!failure)
+      failure = run.journal.markDone(run.todo[i], task.written);
+    if (!failure)
+      run.report(task.written);
+  }
+  if (failure)
+    run.stop(std::move(failure));
+}
+
 Failure Preparation::run(const ModuleWeights &weights,
                          const LoadOptions &options, StepJournal &journal,
                          Place place) const {
-  int64_t total = 0, done = 0;
-  std::vector<int64_t> todo;
+  Run run(options, journal);
   for (const Task &task : tasks)
     for (int64_t expert = 0; expert < task.experts; ++expert) {
-      total += task.written;
+      run.total += task.written;
       if (journal.isDone(task.firstStep + expert))
-        done += task.written;
+        run.done += task.written;
       else
-        todo.push_back(task.firstStep + expert);
+        run.todo.push_back(task.firstStep + expert);
     }
-  int64_t steps = static_cast<int64_t>(todo.size());
   int64_t jobs = options.jobs > 0 ? options.jobs : wna16_get_num_threads();
-  jobs = std::max<int64_t>(std::min(jobs, steps), 1);
+  jobs = std::min(jobs, static_cast<int64_t>(run.todo.size()));
   // A device's steps form one queue, and it is this thread's current device.
   if (place != Place::Host)
     jobs = 1;
-  Failure first;
-  // Within the region a kernel's own threads are this one alone; when there is
-  // but one job they are all.
-#pragma omp parallel num_threads(static_cast<int>(jobs))
-  {
+  onThreads(jobs, [&] {
     Worker worker(*this, weights, options.poison, place);
-    Failure failure = worker.allocate();
-#pragma omp for schedule(dynamic) nowait
-    for (int64_t i = 0; i < steps; ++i) {
-      int64_t step = todo[static_cast<size_t>(i)];
-      const Task &task = taskOf(step);
-      if (failure)
-        continue; // and so uses up the steps that are left
-      failure = worker.take(task, step - task.firstStep);
-      if (!failure)
-        failure = journal.markDone(step, task.written);
-#pragma omp critical(wna16_preparation)
-      {
-        done += task.written;
-        if (!failure && options.progress)
-          options.progress(done, total);
-      }
-    }
-#pragma omp critical(wna16_preparation)
-    if (failure && !first)
-      first = failure;
-  }
-  return first ? first : waitFor(nullptr, place);
+    takeSteps(worker, run);
+  });
+  return run.first ? run.first : waitFor(nullptr, place);
 }

@@ -68,8 +68,11 @@ private:
   };
   class Planner;
   class Worker;
+  struct Run;
 
   const Task &taskOf(int64_t step) const;
+  /// Takes steps until none is left or one has failed.
+  void takeSteps(Worker &worker, Run &run) const;
 
   const Checkpoint *checkpoint = nullptr;
   std::vector<Task> tasks;

@@ -160,6 +160,16 @@ wna16::openPreparedWeights(const std::string &file,
 // Preparing
 //===----------------------------------------------------------------------===//
 
+/// An error, and what it leaves behind.
+static Failure describeLeft(Failure failure, const std::string &file,
+                            PreparedFile &output, int64_t steps) {
+  if (int64_t kept = output.keep())
+    failure.message += "\nnote: " + file + ".partial holds " +
+                       std::to_string(kept) + " of " + std::to_string(steps) +
+                       " steps; the same command goes on from there";
+  return failure;
+}
+
 /// What the file will hold.
 static PreparedFile::Content contentOf(const ModuleDescription &description,
                                        const ModuleWeights &weights,
@@ -204,6 +214,7 @@ Failure wna16::prepareWeights(const SymbolLookup &lookup,
     weights->list[i].data = output->data(i);
   FileJournal journal(*output);
   if (Failure failure = preparation->run(*weights, options, journal))
-    return failure;
+    return describeLeft(std::move(failure), file, *output,
+                        preparation->steps());
   return output->finish();
 }

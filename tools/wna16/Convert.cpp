@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Progress.h"
 #include "Workers.h"
 
 #include "Checkpoint/TargetFormat.h"
@@ -56,9 +57,9 @@ private:
   Failure joinScheme(const Converted &module);
   Failure planTensors();
   Failure convert(const Converted &module, CheckpointWriter &writer,
-                  ByteProgress &progress) const;
+                  Progress &progress) const;
   Failure copy(size_t output, CheckpointWriter &writer,
-               ByteProgress &progress) const;
+               Progress &progress) const;
   Failure copyFiles(CheckpointWriter &writer) const;
   Result<std::string> config() const;
 
@@ -174,7 +175,7 @@ WeightBuffers mappedParts(const SafeTensors &files, const WeightSource &source,
 }
 
 Failure Converter::convert(const Converted &module, CheckpointWriter &writer,
-                           ByteProgress &progress) const {
+                           Progress &progress) const {
   const WeightSource &source = module.from.source;
   Result<std::vector<StoredPart>> storage = storageOf(source.spec);
   if (!storage)
@@ -210,7 +211,7 @@ Failure Converter::convert(const Converted &module, CheckpointWriter &writer,
 }
 
 Failure Converter::copy(size_t output, CheckpointWriter &writer,
-                        ByteProgress &progress) const {
+                        Progress &progress) const {
   const TensorView &view = *outputs[output].copied;
   progress.add(view.bytes);
   return writer.write(output, 0, view.data, view.bytes);
@@ -270,7 +271,7 @@ Failure Converter::write(const std::string &directory, int64_t shardBytes,
       CheckpointWriter::create(directory, std::move(tensors), shardBytes);
   if (!writer)
     return writer.takeFailure();
-  ByteProgress progress("convert", writer->bytes());
+  Progress progress("convert", writer->bytes());
   auto count = static_cast<int64_t>(modules.size() + copies.size());
   Failure failure = forEach(count, threads, [&](int64_t i) {
     auto index = static_cast<size_t>(i);

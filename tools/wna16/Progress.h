@@ -9,39 +9,44 @@
 #ifndef WNA16_TOOLS_WNA16_PROGRESS_H
 #define WNA16_TOOLS_WNA16_PROGRESS_H
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
 
 namespace wna16::cli {
 
-/// A line on the terminal that the next one replaces; nothing in a pipe.
+/// A line on the terminal that the next one replaces; nothing in a pipe. For
+/// any thread.
 class Progress {
 public:
+  Progress() = default;
+  /// Of work that `add` counts the bytes of.
+  Progress(llvm::StringRef what, int64_t total) : what(what), total(total) {}
   ~Progress() { show(""); }
 
-  void show(const llvm::Twine &text) {
-    if (terminal)
-      llvm::errs() << "\r\033[K" << text;
-  }
-
-  /// A bar, drawn again for each percent.
-  void showBytes(llvm::StringRef what, int64_t done, int64_t total) {
-    constexpr int64_t kWidth = 40;
-    int64_t percent =
-        total > 0 ? static_cast<int64_t>(100.0 * done / total) : 100;
-    if (!terminal || percent == shown)
-      return;
-    shown = percent;
-    int64_t full = percent * kWidth / 100;
-    show(what + " [" + std::string(full, '#') +
-         std::string(kWidth - full, ' ') + "] " + llvm::Twine(percent) +
-         " % of " + llvm::Twine(total >> 20) + " MiB");
-  }
+  void show(const llvm::Twine &text);
+  /// A bar and a rate, drawn again ten times a second.
+  void showBytes(llvm::StringRef what, int64_t done, int64_t total);
+  void add(int64_t bytes) { showBytes(what, added += bytes, total); }
+  double seconds() const;
 
 private:
-  bool terminal = llvm::sys::Process::StandardErrIsDisplayed();
-  int64_t shown = -1;
+  using Clock = std::chrono::steady_clock;
+
+  const bool terminal = llvm::sys::Process::StandardErrIsDisplayed();
+  const Clock::time_point start = Clock::now();
+  llvm::StringRef what;
+  int64_t total = 0;
+  std::atomic<int64_t> added{0};
+
+  std::mutex mutex; ///< guards what is below, and the line
+  bool written = false;
+  double barStart = -1, drawn = -1; ///< in seconds after `start`
+  int64_t before = 0;               ///< bytes done when the bar began
 };
 
 } // namespace wna16::cli

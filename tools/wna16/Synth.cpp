@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Progress.h"
 #include "SynthModel.h"
 #include "Workers.h"
 
@@ -215,7 +216,7 @@ Failure write(const SynthModel &model, const TargetFormat &format,
     for (int64_t offset = 0; offset < bytes; offset += step)
       pieces.push_back({i, offset, std::min(step, bytes - offset)});
   }
-  ByteProgress progress("synth", writer->bytes());
+  Progress progress("synth", writer->bytes());
   Filler filler(seed, format);
   Failure failure = forEach(
       static_cast<int64_t>(pieces.size()), threads, [&](int64_t i) -> Failure {

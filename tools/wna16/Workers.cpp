@@ -8,40 +8,17 @@
 
 #include "Workers.h"
 
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
+#include "Checkpoint/Threads.h"
+
+#include "llvm/ADT/Twine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <thread>
-#include <vector>
 
 using namespace wna16;
 using namespace wna16::cli;
-
-double ByteProgress::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-void ByteProgress::add(int64_t bytes) {
-  constexpr double kInterval = 0.1, kGiB = 1 << 30;
-  int64_t now = done += bytes;
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock || seconds() < shown + kInterval ||
-      !llvm::sys::Process::StandardErrIsDisplayed())
-    return;
-  shown = seconds();
-  llvm::errs() << llvm::formatv(
-      "\r\033[K{0}: {1:f2} of {2:f2} GiB, {3:f2} GB/s", what,
-      double(now) / kGiB, double(total) / kGiB,
-      double(now) / 1e9 / std::max(shown, 1e-3));
-}
-
-ByteProgress::~ByteProgress() {
-  if (shown >= 0)
-    llvm::errs() << "\r\033[K";
-}
 
 Failure cli::forEach(int64_t count, int64_t threads,
                      llvm::function_ref<Failure(int64_t)> work) {
@@ -59,12 +36,7 @@ Failure cli::forEach(int64_t count, int64_t threads,
         next = count;
       }
   };
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < std::min(threads, count); ++i)
-    pool.emplace_back(run);
-  run();
-  for (std::thread &thread : pool)
-    thread.join();
+  onThreads(std::min(threads, count), run);
   return first;
 }
 

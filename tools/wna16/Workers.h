@@ -14,32 +14,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <atomic>
-#include <chrono>
-#include <mutex>
-
 namespace wna16::cli {
-
-/// How far the bytes of a long command have come: a line on the terminal,
-/// nothing in a pipe.
-class ByteProgress {
-public:
-  ByteProgress(llvm::StringRef what, int64_t total)
-      : what(what), total(total), start(std::chrono::steady_clock::now()) {}
-  ~ByteProgress();
-
-  /// From any thread.
-  void add(int64_t bytes);
-  double seconds() const;
-
-private:
-  llvm::StringRef what;
-  int64_t total;
-  std::atomic<int64_t> done{0};
-  std::chrono::steady_clock::time_point start;
-  std::mutex mutex;
-  double shown = -1;
-};
 
 /// Calls `work` for 0 .. count - 1 from `threads` threads (0: one for each
 /// core). Stops at the first failure and returns it.

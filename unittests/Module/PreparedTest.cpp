@@ -71,7 +71,7 @@ protected:
     pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      wna16_set_num_threads(1); // OpenMP's threads are not here
+      wna16_set_num_threads(1); // the parent's threads are not here
       LoadOptions options;
       options.progress = [](int64_t done, int64_t total) {
         if (2 * done >= total)

@@ -125,6 +125,26 @@ TEST_F(PreparedFileTest, DoesNotTrustWhatIsNotOnDisk) {
   EXPECT_TRUE(fs::exists(partial));
 }
 
+TEST_F(PreparedFileTest, KeepsWhatIsDoneBeforeItIsSynced) {
+  {
+    auto output = PreparedFile::create(file, content(), 1 << 20);
+    ASSERT_TRUE(output) << output.message();
+    EXPECT_EQ(output->keep(), 0);
+  }
+  EXPECT_FALSE(fs::exists(partial));
+  {
+    auto output = PreparedFile::create(file, content(), 1 << 20);
+    ASSERT_TRUE(output) << output.message();
+    fill(*output, 0, 3);
+    EXPECT_FALSE(output->isDone(0));
+    EXPECT_EQ(output->keep(), 3);
+  }
+  auto output = PreparedFile::create(file, content(), 1 << 20);
+  ASSERT_TRUE(output) << output.message();
+  EXPECT_TRUE(output->isDone(2));
+  EXPECT_FALSE(output->isDone(3));
+}
+
 TEST_F(PreparedFileTest, StartsAnewForOtherContentAndForDamage) {
   {
     auto output = PreparedFile::create(file, content(), 1);
