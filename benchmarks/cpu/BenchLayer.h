@@ -9,12 +9,10 @@
 #ifndef WNA16_BENCHMARKS_CPU_BENCHLAYER_H
 #define WNA16_BENCHMARKS_CPU_BENCHLAYER_H
 
-#include "LayerBench.h"
+#include "LayerPlan.h"
 #include "Memory.h"
-#include "Runtime/wna16.h"
 
 #include <memory>
-#include <random>
 
 namespace wna16 {
 
@@ -25,10 +23,7 @@ public:
   create(const BenchOptions &options);
 
   int threads() const { return wna16_get_num_threads(); }
-  double flops(int64_t tokens) const {
-    return 6.0 * static_cast<double>(tokens * options.topK) *
-           static_cast<double>(options.hidden * options.width);
-  }
+  double flops(int64_t tokens) const { return layer.flops(tokens); }
   /// Random tokens and routings, and the workspace.
   Failure setTokens(int64_t tokens);
   const char *kernelName() const;
@@ -39,41 +34,32 @@ public:
   double errorOfToken(int64_t token) const;
 
 private:
-  struct Weight {
-    WeightSpec spec;
-    wna16_weight plan = {};
-    std::vector<StoredPart> stored;
-    double expertBytes = 0;
-    /// By copy.
-    std::vector<std::vector<PageMemory>> parts;
-
-    Failure init(const BenchOptions &options, int64_t input, int64_t halves,
-                 int64_t output);
-    void addCopy(std::mt19937_64 &random);
-    WeightBuffers buffers(int64_t copy) const;
-    void appendTensors(int64_t copy, std::vector<wna16_tensor> &tensors) const;
-    int64_t bytes() const;
-  };
-  struct Routing {
-    std::vector<int32_t> ids;
-    std::vector<float> weights;
-    int64_t touched; ///< experts
+  /// By part.
+  using WeightMemory = std::vector<PageMemory>;
+  struct Copy {
+    WeightMemory w13, w2;
   };
 
-  explicit BenchLayer(const BenchOptions &options) : options(options) {}
-  int64_t copies() const { return static_cast<int64_t>(w13.parts.size()); }
-  const Routing &routing(int64_t index) const {
+  BenchLayer(const BenchOptions &options, LayerPlan plan)
+      : options(options), layer(std::move(plan)) {}
+  WeightMemory makeWeight(const BenchWeight &weight);
+  static WeightBuffers buffersOf(const BenchWeight &weight,
+                                 const WeightMemory &memory);
+  const Copy &copy(int64_t index) const {
+    return copies[index % copies.size()];
+  }
+  const BenchRouting &routing(int64_t index) const {
     return routings[index % routings.size()];
   }
   std::vector<double> referenceOf(int64_t token) const;
 
-  BenchOptions options;
-  Weight w13, w2;
-  wna16_experts_plan plan = {};
+  const BenchOptions options;
+  const LayerPlan layer;
   std::mt19937_64 random{1};
+  std::vector<Copy> copies;
   int64_t tokens = 0;
   int64_t last = 0; ///< the call made last
-  std::vector<Routing> routings;
+  std::vector<BenchRouting> routings;
   std::vector<uint8_t> x, y;
   std::unique_ptr<PageMemory> workspace;
   int64_t workspaceBytes = 0;

@@ -23,12 +23,6 @@
 
 using namespace wna16;
 
-void Ceilings::raise(const Ceilings &other) {
-  readBytes = std::max(readBytes, other.readBytes);
-  fmaFlops = std::max(fmaFlops, other.fmaFlops);
-  vnniOps = std::max(vnniOps, other.vnniOps);
-}
-
 /// Seconds from when all threads are there until the last one is done.
 template <typename Body>
 static double timeOnThreads(int threads, Body body) {

@@ -9,17 +9,9 @@
 #ifndef WNA16_BENCHMARKS_CPU_CEILINGS_H
 #define WNA16_BENCHMARKS_CPU_CEILINGS_H
 
+#include "Report.h"
+
 namespace wna16 {
-
-/// Rates of one moment; 0 where the machine has no such instructions.
-struct Ceilings {
-  double readBytes = 0; ///< bytes a second from memory
-  double fmaFlops = 0;  ///< f32 operations a second, an FMA being two
-  double vnniOps = 0;   ///< int8 operations a second, likewise
-
-  /// The best of both: what disturbs a measurement only makes it slower.
-  void raise(const Ceilings &other);
-};
 
 /// Measures with `threads` threads; takes about a second.
 Ceilings measureCeilings(int threads);

@@ -15,74 +15,13 @@
 #ifndef WNA16_BENCHMARKS_CPU_LAYERBENCH_H
 #define WNA16_BENCHMARKS_CPU_LAYERBENCH_H
 
-#include "Ceilings.h"
-#include "Layout/Result.h"
-#include "Layout/WeightSpec.h"
-
-#include <functional>
-#include <string>
-#include <vector>
+#include "Report.h"
 
 namespace wna16 {
 
-struct BenchOptions {
-  int64_t experts = 0;
-  int64_t topK = 0;
-  int64_t hidden = 0;
-  int64_t width = 0;
-  int bits = 4;
-  int64_t group = 128;
-  bool zeroPoints = false;
-  /// Of activations, scales and results.
-  ScalarType element = ScalarType::BF16;
-  std::string layout = "cpu_panels";
-  std::vector<int64_t> tokens = {1, 4, 16, 64, 256, 512};
-  int threads = 0; ///< 0: one per core
-};
-
-/// One call.
-struct BenchSample {
-  double seconds;
-  double bytes;    ///< stored, of the experts it touched
-  double nearRead; ///< bytes a second from memory just before and after
-};
-
-/// Calls with one number of tokens.
-struct BenchRow {
-  int64_t tokens = 0;
-  std::string kernel;
-  double flops = 0; ///< of the products of one call
-  double error = 0; ///< |y - f64| / |f64| of one token
-  std::vector<BenchSample> samples;
-
-  double seconds() const; ///< median
-  double bytesPerSecond() const;
-  /// What neither memory nor FMA units could do faster, median.
-  double floorSeconds(const Ceilings &ceilings) const;
-  double ratioToFloor(const Ceilings &ceilings) const;
-  /// The same, memory being as fast as it was just before and after each call:
-  /// other machines that share it take a third away for seconds.
-  double ratioToNearFloor(const Ceilings &ceilings) const;
-  double nearReadBytes() const;
-};
-
-struct BenchReport {
-  Ceilings ceilings;
-  std::vector<BenchRow> rows;
-};
-
-/// Measures; `progress` gets each row when it is there, with the ceilings so
-/// far.
-Result<BenchReport> runBench(
-    const BenchOptions &options,
-    const std::function<void(const BenchRow &, const Ceilings &)> &progress);
-
-/// As text, with a line of headings first.
-std::string headingText();
-std::string rowText(const BenchRow &row, const Ceilings &ceilings);
-std::string ceilingsText(const Ceilings &ceilings);
-/// {"ceilings": {..}, "rows": [..]}
-std::string reportJson(const BenchReport &report);
+/// Measures on this machine's CPUs.
+Result<BenchReport> runBench(const BenchOptions &options,
+                             const BenchProgress &progress);
 
 } // namespace wna16
 

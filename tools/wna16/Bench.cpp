@@ -7,12 +7,28 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "DeviceBench.h"
 #include "LayerBench.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 using namespace wna16;
 using namespace wna16::cli;
+
+namespace {
+struct Backend {
+  llvm::StringRef name;
+  const char *layout;
+  decltype(runBench) *run;
+};
+} // namespace
+
+/// A device's layouts begin with their backend's name; the CPU takes any.
+static constexpr Backend kBackends[] = {
+    {"cpu", "cpu_panels", runBench},
+    {"marlin", "marlin", runDeviceBench},
+    {"humming", "humming_wgmma", runDeviceBench},
+};
 
 /// Numbers separated by commas, all of them at least `least`; `count` of them
 /// unless that is 0.
@@ -33,7 +49,8 @@ static Result<std::vector<int64_t>> numbersOf(llvm::StringRef option,
   return numbers;
 }
 
-static Result<BenchOptions> optionsOf(const Arguments &arguments) {
+static Result<BenchOptions> optionsOf(const Arguments &arguments,
+                                      const Backend &backend) {
   BenchOptions options;
   Result<std::vector<int64_t>> shape =
       numbersOf("--shape", arguments.get("--shape"), 1, 4);
@@ -63,22 +80,31 @@ static Result<BenchOptions> optionsOf(const Arguments &arguments) {
                  group + "'");
   options.zeroPoints = arguments.has("--zero-points");
   options.element = *parseScalarType(arguments.get("--dtype", "bf16"));
-  options.layout = arguments.get("--layout", options.layout);
+  options.layout = arguments.get("--layout", backend.layout);
+  if (backend.run == runBench)
+    return options;
+  if (!llvm::StringRef(options.layout).starts_with(backend.name))
+    return usage("--layout: expected one of backend " + backend.name +
+                 ", got '" + options.layout + "'");
+  if (arguments.has("--threads"))
+    return usage("--threads: expected backend cpu, got '" + backend.name + "'");
   return options;
 }
 
 static Result<int> run(const Arguments &arguments) {
-  Result<BenchOptions> options = optionsOf(arguments);
+  const std::string name = arguments.get("--backend", "cpu");
+  const auto *backend = llvm::find_if(
+      kBackends, [&](const Backend &b) { return b.name == name; });
+  Result<BenchOptions> options = optionsOf(arguments, *backend);
   if (!options)
     return options.takeFailure();
   const bool json = arguments.has("--json");
-  if (!json)
-    llvm::outs() << headingText();
-  Result<BenchReport> report =
-      runBench(*options, [&](const BenchRow &row, const Ceilings &ceilings) {
+  std::string heading = headingText();
+  Result<BenchReport> report = backend->run(
+      *options, [&](const BenchRow &row, const Ceilings &ceilings) {
         if (json)
           return;
-        llvm::outs() << rowText(row, ceilings);
+        llvm::outs() << std::exchange(heading, "") << rowText(row, ceilings);
         llvm::outs().flush();
       });
   if (!report)
@@ -90,13 +116,13 @@ static Result<int> run(const Arguments &arguments) {
 static constexpr Option kOptions[] = {
     {"--shape", "E,k,K,N", "experts, experts a token, hidden and expert size",
      "", true},
-    {"--backend", "B", "whose kernels (default: cpu)", "cpu"},
+    {"--backend", "B", "whose kernels (default: cpu)", "cpu|marlin|humming"},
     {"--bits", "B", "of a code (default: 4)", "4|8"},
     {"--group", "G", "inputs that share a scale, or channel (default: 128)"},
     {"--zero-points", "", "codes with stored zero points"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: bf16)",
      "bf16|f16|f32"},
-    {"--layout", "NAME", "of the weights (default: cpu_panels)"},
+    {"--layout", "NAME", "of the weights (default: the backend's)"},
     {"--tokens", "M,..", "tokens of a call (default: 1,4,16,64,256,512)"},
     {"--threads", "T", "threads of a call (default: one per core)"},
     {"--json", "", "print the report as JSON"},
@@ -111,10 +137,11 @@ const Command cli::benchCommand = {
     "call\n"
     "touches over the fastest read from memory and its products over the "
     "fastest\n"
-    "f32 FMA loop, all measured in the same run. The error is that of one "
-    "token\n"
-    "against f64. WNA16_ISA (portable, avx2, avx512) asks for lesser "
-    "kernels.\n",
+    "loop of f32 FMA or tensor instructions, all measured in the same run. "
+    "The\n"
+    "error is that of some tokens against f64. marlin and humming measure the\n"
+    "current CUDA device, by replays of graphs. WNA16_ISA (portable, avx2,\n"
+    "avx512) asks for lesser kernels of the CPU.\n",
     kOptions,
     run,
 };
