@@ -28,9 +28,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("cpu[:features], cuda:sm_NN or xpu; "
                      "empty: the module's target"),
       llvm::cl::init("")};
-  Option<std::string> backend{*this, "backend",
-                              llvm::cl::desc("auto, or a backend's name"),
-                              llvm::cl::init("auto")};
+  Option<std::string> backend{
+      *this, "backend",
+      llvm::cl::desc("auto, or names of backends: the first of NAME,NAME that "
+                     "takes a layer"),
+      llvm::cl::init("auto")};
   Option<std::string> rules{*this, "rules", llvm::cl::desc("native or vllm"),
                             llvm::cl::init("native")};
   ListOption<std::string> deployment{

@@ -41,7 +41,8 @@ def SelectBackend : Pass<"wna16-select-backend", "::mlir::ModuleOp"> {
            "cpu[:features], cuda:sm_NN or xpu; empty: the module's wna16.target "
            "or dlti entry">,
     Option<"backend", "backend", "std::string", /*default=*/"\"auto\"",
-           "auto, or the name of a backend">,
+           "auto, or names of backends: the first of NAME,NAME that takes a "
+           "layer">,
     Option<"rules", "rules", "std::string", /*default=*/"\"native\"",
            "native: what our kernels need; vllm: the reference system's rules">,
     ListOption<"deployment", "deployment", "std::string",
@@ -175,8 +176,10 @@ def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
 }
 
-def VerifyDisassembled : Pass<"wna16-verify-disassembled"> {
-  let summary = "Check that no encoded tensor and no tensor operation is left";
+def VerifyDisassembled
+    : Pass<"wna16-verify-disassembled", "::mlir::ModuleOp"> {
+  let summary = "Check that no encoded tensor and no tensor operation is left, "
+                "and that kernels are in functions of the module itself";
 }
 
 def OffloadLoops : Pass<"wna16-offload-loops", "::mlir::ModuleOp"> {

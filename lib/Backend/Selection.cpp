@@ -9,6 +9,7 @@
 #include "Reference.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace wna16;
@@ -62,31 +63,29 @@ static std::string describe(const Selection::Candidate &candidate) {
   return text;
 }
 
-static Selection selectNamed(const LayerInfo &layer, TargetAttr target,
-                             StringRef request) {
-  Selection selection;
-  const Backend *backend = BackendRegistry::get().find(request);
-  if (!backend) {
-    selection.message =
-        formatv("expected auto or one of {0}, got backend '{1}'", namesOfAll(),
-                request);
-    return selection;
+/// The backends of "name" or "name,name", in that order; empty, with a message,
+/// when one is unknown.
+static std::vector<const Backend *> namedOrder(StringRef request,
+                                               std::string &message) {
+  std::vector<const Backend *> order;
+  for (StringRef name : llvm::split(request, ',')) {
+    const Backend *backend = BackendRegistry::get().find(name);
+    if (!backend) {
+      message = formatv("expected auto, or one or several of {0}, got backend "
+                        "'{1}'",
+                        namesOfAll(), name);
+      return {};
+    }
+    order.push_back(backend);
   }
-  selection.candidates.push_back(
-      {backend, backend->reject(layer, target, Rules::Native)});
-  const Selection::Candidate &candidate = selection.candidates.front();
-  if (candidate.rejections.empty())
-    selection.chosen = backend;
-  else
-    selection.message = formatv("backend '{0}' does not take the layer: {1}",
-                                request, describe(candidate));
-  return selection;
+  return order;
 }
 
-static Selection selectAutomatically(const LayerInfo &layer,
-                                     TargetAttr target) {
+/// The first of `order` that takes the layer.
+static Selection selectFirst(const LayerInfo &layer, TargetAttr target,
+                             const std::vector<const Backend *> &order) {
   Selection selection;
-  for (const Backend *backend : automaticOrder(target.getKind())) {
+  for (const Backend *backend : order) {
     selection.candidates.push_back(
         {backend, backend->reject(layer, target, Rules::Native)});
     // The others are asked as well, for those who want to know.
@@ -95,14 +94,24 @@ static Selection selectAutomatically(const LayerInfo &layer,
     if (candidate.reached && candidate.rejections.empty())
       selection.chosen = backend;
   }
-  if (selection.chosen)
-    return selection;
-  selection.message = formatv("no backend takes the layer on {0}",
-                              stringifyTargetKind(target.getKind()));
-  for (const Selection::Candidate &candidate : selection.candidates)
-    selection.message += formatv("; {0}: {1}", candidate.backend->name(),
-                                 candidate.rejections.front().reason);
   return selection;
+}
+
+static std::string explainFailure(const Selection &selection, TargetAttr target,
+                                  StringRef request) {
+  if (request != "auto" && selection.candidates.size() == 1)
+    return formatv("backend '{0}' does not take the layer: {1}", request,
+                   describe(selection.candidates.front()));
+  std::string text =
+      request == "auto"
+          ? formatv("no backend takes the layer on {0}",
+                    stringifyTargetKind(target.getKind()))
+                .str()
+          : formatv("none of '{0}' takes the layer", request).str();
+  for (const Selection::Candidate &candidate : selection.candidates)
+    text += formatv("; {0}: {1}", candidate.backend->name(),
+                    candidate.rejections.front().reason);
+  return text;
 }
 
 Selection wna16::selectBackend(const LayerInfo &layer, TargetAttr target,
@@ -114,7 +123,15 @@ Selection wna16::selectBackend(const LayerInfo &layer, TargetAttr target,
   }
   if (rules == Rules::VLLM)
     return selectByReference(layer, target, request);
-  if (request.empty() || request == "auto")
-    return selectAutomatically(layer, target);
-  return selectNamed(layer, target, request);
+  if (request.empty())
+    request = "auto";
+  std::string message;
+  std::vector<const Backend *> order = request == "auto"
+                                           ? automaticOrder(target.getKind())
+                                           : namedOrder(request, message);
+  Selection selection = selectFirst(layer, target, order);
+  if (!selection.chosen)
+    selection.message =
+        order.empty() ? message : explainFailure(selection, target, request);
+  return selection;
 }

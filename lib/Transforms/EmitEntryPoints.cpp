@@ -329,12 +329,22 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
       return;
     for (func::FuncOp function : functions)
       EntryBuilder(function, converter).run();
+    hidePrivate(module);
     llvm::json::Object description = describeModule(module);
     description["functions"] = std::move(descriptions);
     emitDescription(std::move(description));
   }
 
 private:
+  /// Private functions are no symbols of the library.
+  static void hidePrivate(ModuleOp module) {
+    auto internal =
+        LLVM::LinkageAttr::get(module.getContext(), LLVM::Linkage::Internal);
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPrivate() && !function.isExternal())
+        function->setAttr("llvm.linkage", internal);
+  }
+
   /// Has to do with no tensor and no kernel, and stays as it is.
   static bool isScalar(func::FuncOp function) {
     return function.getNumArguments() &&

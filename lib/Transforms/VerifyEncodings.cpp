@@ -64,16 +64,23 @@ struct VerifyEncodings : wna16::impl::VerifyEncodingsBase<VerifyEncodings> {
 struct VerifyDisassembled
     : wna16::impl::VerifyDisassembledBase<VerifyDisassembled> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([](Operation *op) {
+    ModuleOp module = getOperation();
+    WalkResult result = module.walk([&](Operation *op) {
       if (Type encoded = findEncoded(op)) {
         op->emitError() << "expected no encoded tensor after disassembly, got "
                         << encoded;
         return WalkResult::interrupt();
       }
-      if (isa_and_nonnull<WNA16Dialect>(op->getDialect()) &&
-          !isa<KernelPlanOp, KernelRunOp>(op)) {
+      if (!isa_and_nonnull<WNA16Dialect>(op->getDialect()))
+        return WalkResult::advance();
+      if (!isa<KernelPlanOp, KernelRunOp>(op)) {
         op->emitError() << "expected '" << op->getName()
                         << "' to be a kernel or linalg after disassembly";
+        return WalkResult::interrupt();
+      }
+      if (op->getParentOfType<ModuleOp>() != module) {
+        op->emitError() << "expected kernels in functions of the outermost "
+                           "module; lower a nested module on its own";
         return WalkResult::interrupt();
       }
       return WalkResult::advance();

@@ -41,6 +41,7 @@ func.func @workspace_size(%m: index) -> index attributes {wna16.extents = [[0, 0
 // CHECK: %[[RESULT:.*]] = llvm.call @wna16_status_get()
 // CHECK: llvm.return %[[RESULT]]
 // CHECK: func.func private @wna16_impl_forward(
+// CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
 func.func @forward(%x: memref<?x64xbf16> {wna16.name = "x"}, %w: memref<4x64xi32> {wna16.prepared = "w13.codes"},
                    %r: memref<4x64xbf16> {wna16.parameter = {pattern = "gate.weight", concat = 0 : i64}},
                    %y: memref<?x64xbf16> {wna16.name = "out", wna16.output}, %space: memref<?xi8>, %s: !llvm.ptr)
@@ -65,6 +66,7 @@ func.func @caller(%x: memref<8xf32>) {
 }
 
 // CHECK: func.func private @hidden(
+// CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
 func.func private @hidden(%x: memref<8xf32>) {
   return
 }

@@ -26,7 +26,7 @@ module attributes {wna16.target = #wna16.target<cpu>} {
         w13(%w13 : tensor<8x256x2x128xbf16, #sorted>) w2(%w2 : tensor<8x128x256xbf16, #sorted>)
         outs(%x : tensor<?x256xbf16>) {backend = "xpu"} -> tensor<?x256xbf16>
     // Each layer has its own error.
-    // expected-error @+1 {{expected auto or one of flashinfer_trtllm, marlin, batched_marlin, humming, cuda, cpu, xpu, emulation, emulation_otf, got backend 'machete'}}
+    // expected-error @+1 {{expected auto, or one or several of flashinfer_trtllm, marlin, batched_marlin, humming, cuda, cpu, xpu, emulation, emulation_otf, got backend 'machete'}}
     wna16.fused_experts silu x(%x : tensor<?x256xbf16>) routing(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
         w13(%w13 : tensor<8x256x2x128xbf16, #sorted>) w2(%w2 : tensor<8x128x256xbf16, #sorted>)
         outs(%x : tensor<?x256xbf16>) {backend = "machete"} -> tensor<?x256xbf16>
@@ -48,6 +48,26 @@ module attributes {wna16.target = #wna16.target<cpu>} {
     wna16.fused_experts silu x(%x : tensor<?x256xbf16>) routing(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
         w13(%w13 : tensor<8x256x2x128xbf16, #gptq>) w2(%w2 : tensor<8x128x256xbf16, #gptq>)
         outs(%x : tensor<?x256xbf16>) {activation_type = #wna16<activation_type int8>} -> tensor<?x256xbf16>
+    return
+  }
+}
+
+// -----
+
+#plain = #wna16.packed<u4b8, group = 32, layout = gptq>
+module attributes {wna16.target = #wna16.target<cpu>} {
+  func.func @lists(%x: tensor<?x256xbf16>, %w: tensor<?x2xf32>, %i: tensor<?x2xi32>,
+                   %w13: tensor<8x256x2x128xbf16, #plain>, %w2: tensor<8x128x256xbf16, #plain>) {
+    // expected-error @+3 {{none of 'humming,xpu' takes the layer; humming: expected a cuda target, got cpu; xpu: expected a xpu target, got cpu}}
+    // expected-note @+2 {{humming: target-kind}}
+    // expected-note @+1 {{xpu: target-kind}}
+    wna16.fused_experts silu x(%x : tensor<?x256xbf16>) routing(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
+        w13(%w13 : tensor<8x256x2x128xbf16, #plain>) w2(%w2 : tensor<8x128x256xbf16, #plain>)
+        outs(%x : tensor<?x256xbf16>) {backend = "humming,xpu"} -> tensor<?x256xbf16>
+    // expected-error @+1 {{emulation_otf, got backend ''}}
+    wna16.fused_experts silu x(%x : tensor<?x256xbf16>) routing(%w, %i : tensor<?x2xf32>, tensor<?x2xi32>)
+        w13(%w13 : tensor<8x256x2x128xbf16, #plain>) w2(%w2 : tensor<8x128x256xbf16, #plain>)
+        outs(%x : tensor<?x256xbf16>) {backend = "cpu,"} -> tensor<?x256xbf16>
     return
   }
 }

@@ -11,6 +11,10 @@
 // RUN: not wna16-opt %s -wna16-select-backend="target=cuda:sm_90 backend=marlin explain=%t.txt" -o /dev/null
 // RUN: FileCheck %s --check-prefix=REFUSED --input-file=%t.txt
 
+// Names are an order: what the first does not take is for the next.
+// RUN: wna16-opt %s -wna16-select-backend="target=cuda:sm_90 backend=humming,marlin,cuda" \
+// RUN:   | FileCheck %s --check-prefix=LIST
+
 // The target becomes the module's.
 // CUDA: module attributes {wna16.target = #wna16.target<cuda, capability = 90>}
 // CPU: module attributes {wna16.target = #wna16.target<cpu>}
@@ -74,6 +78,11 @@
 !x = tensor<?x256xbf16>
 !w = tensor<?x2xf32>
 !i = tensor<?x2xi32>
+
+// LIST-LABEL: func.func @layer_0(
+// LIST: wna16.fused_experts {{.*}}backend = "humming"
+// LIST-LABEL: func.func @layer_1(
+// LIST: wna16.fused_experts {{.*}}backend = "cuda"
 
 // linear and route are emulated only where every layer is.
 // CUDA-LABEL: func.func @layer_0(

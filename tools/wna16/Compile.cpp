@@ -44,7 +44,7 @@ static Result<int> run(const Arguments &arguments) {
 static constexpr Option kOptions[] = {
     {"--target", "T",
      "cpu[:features], cuda:sm_NN or xpu (default: that of an .mlir file)"},
-    {"--backend", "B", "a backend's name (default: auto)"},
+    {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
     {"--layer", "L", "only the MoE layer with this index (repeatable)"},
     kRankOption,
     {"-o", "LIB.so", "the library to write", "", true},

@@ -59,7 +59,7 @@ static Result<int> run(const Arguments &arguments) {
 
 static constexpr Option kOptions[] = {
     {"--target", "T", "cpu[:features], cuda:sm_NN or xpu", "", true},
-    {"--backend", "B", "ask this backend instead of all (default: auto)"},
+    {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
     {"--rules", "RULES",
      "native: what our kernels need (default); vllm: that system's rules",
      "native|vllm"},

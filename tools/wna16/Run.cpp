@@ -451,7 +451,7 @@ constexpr Option kOptions[] = {
     {"--layer", "L", "an MoE layer by its index (repeatable)"},
     {"--all", "", "every MoE layer"},
     kRankOption,
-    {"--backend", "B", "a backend's name (default: auto)"},
+    {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
     {"--target", "T",
      "cpu[:features] or cuda[:sm_NN] (default: what the backend runs on)"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",

@@ -530,8 +530,7 @@ wna16_status wna16_cuda_dequantize(const void *plan,
   ArgumentReader reader(kKernel, tensors, count, 1 + WNA16_WEIGHT_TENSORS, 2);
   const WeightBuffers buffers =
       reader.takeWeight("source", convert.fields.source);
-  const Tensor out = reader.take("target", typeSet(target.element),
-                                 {source.experts, source.rows(), source.input});
+  const Tensor out = reader.takeDense("target", target.element, source);
   if (!reader.good() || !currentDevice(kKernel))
     return wna16_status_get();
   DenseParameters p = {describe(source, buffers), out.data, target.element,
