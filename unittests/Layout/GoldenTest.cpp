@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GoldenEngine.h"
 #include "GoldenFile.h"
-#include "TestSupport.h"
 
 #include <cstring>
 #include <iostream>
@@ -154,7 +154,7 @@ private:
     if (!form.checkpoint) {
       const Form &origin = kForms[1];
       Stored source = recorded(origin, specOf(origin));
-      EXPECT_EQ(moveAll(source, stored), "");
+      EXPECT_EQ(engine::move(source, stored), "");
     }
     Result<std::vector<StoredPart>> parts = storageOf(spec);
     for (const StoredPart &part : *parts)
@@ -236,7 +236,7 @@ private:
   /// Forth into the recorded bytes, and back out of them.
   void compareMove(const Form &from, Stored &source, const Form &to) {
     Stored target(specOf(to));
-    ASSERT_EQ(moveAll(source, target), "");
+    ASSERT_EQ(engine::move(source, target), "");
     Stored expected = recorded(to, target.spec);
     for (size_t i = 0; i < target.parts.size(); ++i)
       compare(target.parts[i], expected.parts[i],
@@ -258,7 +258,7 @@ private:
     if (spec.zeros != ZeroPoints::None && from.minusOne)
       spec.zeros = ZeroPoints::MinusOne;
     Stored back(spec);
-    ASSERT_EQ(moveAll(target, back), "");
+    ASSERT_EQ(engine::move(target, back), "");
     if (spec == source.spec) {
       for (size_t i = 0; i < back.parts.size(); ++i)
         compare(back.parts[i], source.parts[i], ::wna16::name(Part(i)).data());
@@ -317,9 +317,7 @@ private:
     ASSERT_EQ(dense.size(),
               size_t(2 * logical.experts * logical.rows() * logical.input));
     Bytes got(size_t(2 * spec.experts * spec.rows() * spec.input), 0xa5);
-    Failure bad = dequantizeWeight(spec, stored.buffers(), ScalarType::BF16,
-                                   true, got.data(), {0, spec.experts});
-    ASSERT_FALSE(bad) << bad.message;
+    ASSERT_EQ(engine::dequantize(stored, got), "");
     Bytes expected(got.size());
     std::vector<bool> inside(got.size() / 2);
     for (int64_t e = 0; e < spec.experts; ++e)
@@ -348,16 +346,12 @@ private:
     const Bytes &plain = file.get(tensor("logical", "_bias"));
     const Bytes &expected = file.get(recordedBias);
     Bytes got(expected.size(), 0xa5);
-    Failure bad =
-        moveBias(source, plain.data(), target, got.data(), ScalarType::F16);
-    ASSERT_FALSE(bad) << bad.message;
+    ASSERT_EQ(engine::moveBias(source, plain, target, got), "");
     compare(got, expected, "bias");
     if (source.output != target.output)
       return;
     Bytes back(plain.size(), 0xa5);
-    bad =
-        moveBias(target, expected.data(), source, back.data(), ScalarType::F16);
-    ASSERT_FALSE(bad) << bad.message;
+    ASSERT_EQ(engine::moveBias(target, expected, source, back), "");
     compare(back, plain, "bias back");
   }
 
