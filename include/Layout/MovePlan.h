@@ -63,12 +63,13 @@ struct BlockLimits {
 
 /// Plans blocks with runs as long as their size allows on both sides, whole
 /// lines of 64 bytes where the limits do, and whole tiles of a target that has
-/// something between them. `inner` is Axis::Input or Axis::Group. None when
-/// blocks of `minBytes` are too large for the limits, or share bytes.
+/// something between them; blocks grow to `wantedBytes`. `inner` is Axis::Input
+/// or Axis::Group. None when blocks of `minBytes` are too large for the limits,
+/// or share bytes.
 std::optional<MovePlan> planMove(const AddressMap &source,
                                  const AddressMap &target, int unitBits,
                                  Axis inner, BlockLimits limits,
-                                 int64_t minBytes);
+                                 int64_t minBytes, int64_t wantedBytes = 2048);
 
 } // namespace wna16
 

@@ -51,8 +51,10 @@ WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_route)
 WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_linear)
 WNA16_CUDA_FORWARD_KERNEL(wna16_cuda_rms_norm)
 
-/* Preparation. convert takes act-order from index to sorted too; folded int16
- * scales, and windows of a weight, have to be made on the CPU. */
+/* Preparation, all that the CPU does but quantize, for experts of fewer than
+ * 2^31 codes. What the CPU finds in the data goes unnoticed: scales that
+ * overflow their new type, groups of unequal size to be sorted, scales to be
+ * folded of which none is positive. */
 WNA16_CUDA_KERNEL(wna16_cuda_convert)
 WNA16_CUDA_KERNEL(wna16_cuda_convert_bias)
 WNA16_CUDA_KERNEL(wna16_cuda_dequantize)

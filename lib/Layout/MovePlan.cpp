@@ -12,8 +12,6 @@
 
 using namespace wna16;
 
-/// What a block costs beside its units should not show.
-static constexpr int64_t kWantedBytes = 2048;
 /// Longer runs gain nothing.
 static constexpr int64_t kWantedRun = 512;
 
@@ -29,9 +27,9 @@ struct Place {
 class Planner {
 public:
   Planner(const AddressMap &source, const AddressMap &target, int unitBits,
-          Axis inner, BlockLimits limits)
+          Axis inner, BlockLimits limits, int64_t wantedBytes)
       : source(source), target(target), unitBits(unitBits), inner(inner),
-        limits(limits) {}
+        limits(limits), wantedBytes(wantedBytes) {}
 
   std::optional<MovePlan> plan(int64_t minBytes) {
     if (!chooseBlock() || bytes() < minBytes)
@@ -115,7 +113,7 @@ private:
   /// Adds bits until the block is large enough, those first that lengthen the
   /// target's runs, as far as the limits allow.
   void widen() {
-    while (bytes() < kWantedBytes) {
+    while (bytes() < wantedBytes) {
       bool in = block.inner < limits.inner;
       bool out = block.output < limits.output;
       if (!in && !out)
@@ -153,6 +151,8 @@ private:
   int unitBits;
   Axis inner;
   BlockLimits limits, block;
+  int64_t
+      wantedBytes; ///< so that what a block costs beside its units is little
 };
 
 } // namespace
@@ -160,6 +160,7 @@ private:
 std::optional<MovePlan> wna16::planMove(const AddressMap &source,
                                         const AddressMap &target, int unitBits,
                                         Axis inner, BlockLimits limits,
-                                        int64_t minBytes) {
-  return Planner(source, target, unitBits, inner, limits).plan(minBytes);
+                                        int64_t minBytes, int64_t wantedBytes) {
+  return Planner(source, target, unitBits, inner, limits, wantedBytes)
+      .plan(minBytes);
 }

@@ -17,25 +17,40 @@ using namespace wna16test;
 
 namespace {
 
+wna16_status convertOnCpu(const wna16_convert_plan &plan, TestWeight &source,
+                          TestWeight &target) {
+  std::vector<wna16_tensor> views;
+  for (TestWeight *weight : {&source, &target})
+    for (HostTensor &part : weight->parts)
+      views.push_back(part.present() ? part.view() : wna16_tensor());
+  wna16_status_clear();
+  return wna16_cpu_convert(&plan, views.data(),
+                           static_cast<int64_t>(views.size()), nullptr, 0,
+                           nullptr);
+}
+
 /// Converts on the CPU, whose results the golden files pin down, and on the
-/// device; false when the pair is not one that the device takes.
-bool compare(TestWeight &source, const wna16_weight &target,
+/// device.
+void compare(const wna16_convert_plan &plan, TestWeight &source,
              const std::string &what) {
-  const wna16_convert_plan plan = convertPlan(source.plan, target);
-  TestWeight expected = converted(source, target);
-  TestWeight actual = emptyWeight(target);
+  TestWeight expected = emptyWeight(plan.target);
+  TestWeight actual = emptyWeight(plan.target);
+  ASSERT_EQ(convertOnCpu(plan, source, expected), WNA16_OK)
+      << what << ": " << wna16_status_message();
   std::vector<HostTensor *> tensors;
   addParts(source, tensors);
   addParts(actual, tensors);
-  const wna16_status status =
-      runOnDevice(wna16_cuda_convert, &plan, tensors, kNumParts);
-  if (status == WNA16_UNSUPPORTED)
-    return false;
-  EXPECT_EQ(status, WNA16_OK) << what << ": " << wna16_status_message();
+  ASSERT_EQ(runOnDevice(wna16_cuda_convert, &plan, tensors, kNumParts),
+            WNA16_OK)
+      << what << ": " << wna16_status_message();
   for (int i = 0; i < kNumParts; ++i)
     EXPECT_TRUE(actual.parts[i].sameBytes(expected.parts[i]))
         << what << ": part " << i;
-  return true;
+}
+
+void compare(TestWeight &source, const wna16_weight &target,
+             const std::string &what) {
+  compare(convertPlan(source.plan, target), source, what);
 }
 
 TEST(Convert, EveryPairOfLayouts) {
@@ -54,17 +69,39 @@ TEST(Convert, EveryPairOfLayouts) {
           wna16_weight source = start.plan, target = start.plan;
           source.layout = from.id;
           target.layout = to.id;
+          for (wna16_weight *plan : {&source, &target})
+            if (findLayout(plan->layout)->scaleType)
+              plan->scale =
+                  static_cast<int64_t>(*findLayout(plan->layout)->scaleType);
           if (checkMove(specOf(start.plan), specOf(source)).message.size() ||
               checkMove(specOf(source), specOf(target)).message.size())
             continue;
           TestWeight weight = converted(start, source);
-          pairs +=
-              compare(weight, target,
-                      std::string(from.name) + " to " + std::string(to.name) +
-                          ", " + std::to_string(bits) + " bits");
+          compare(weight, target,
+                  std::string(from.name) + " to " + std::string(to.name) +
+                      ", " + std::to_string(bits) + " bits");
+          ++pairs;
         }
     }
-  EXPECT_GE(pairs, 200);
+  EXPECT_GE(pairs, 300);
+}
+
+TEST(Convert, DenseLayouts) {
+  for (ScalarType type : {ScalarType::BF16, ScalarType::F32})
+    for (const char *from :
+         {"dense", "interleaved", "transposed", "transposed_interleaved"})
+      for (const char *to :
+           {"dense", "interleaved", "transposed", "transposed_interleaved"}) {
+        Random random(8);
+        const TestWeight start = denseWeight(random, 2, 192, 2, 64, type);
+        wna16_weight source = start.plan, target = start.plan;
+        source.layout = layoutId(from);
+        target.layout = layoutId(to);
+        target.input += 16;
+        target.output += 16;
+        TestWeight weight = converted(start, source);
+        compare(weight, target, std::string(from) + " to " + to);
+      }
 }
 
 TEST(Convert, PadsRegroupsAndSorts) {
@@ -79,13 +116,142 @@ TEST(Convert, PadsRegroupsAndSorts) {
   target.input = 256;
   target.output = 128;
   target.scale = static_cast<int64_t>(ScalarType::BF16);
-  EXPECT_TRUE(compare(source, target, "pad"));
+  compare(source, target, "pad");
   options.actOrder = true;
   TestWeight ordered = packedWeight(random, 3, 256, 1, 128, options);
   target = ordered.plan;
   target.layout = layoutId("marlin");
   target.act_order = static_cast<int64_t>(ActOrder::Sorted);
-  EXPECT_TRUE(compare(ordered, target, "sort"));
+  compare(ordered, target, "sort");
+}
+
+/// Extents without factors of two, runs of single words, and blocks that the
+/// edges cut.
+TEST(Convert, OddExtents) {
+  for (auto [input, output] : {std::pair<int64_t, int64_t>{250, 77},
+                               {96, 40},
+                               {72, 64},
+                               {2048 + 64, 72}})
+    for (const char *from : {"compressed_tensors", "gptq", "awq"})
+      for (const char *to : {"compressed_tensors", "gptq", "awq"}) {
+        Random random(9);
+        WeightOptions options;
+        options.group = 64;
+        options.zeros = true;
+        const TestWeight start =
+            packedWeight(random, 2, input, 2, output, options);
+        wna16_weight source = start.plan, target = start.plan;
+        source.layout = layoutId(from);
+        target.layout = layoutId(to);
+        target.zeros = static_cast<int64_t>(ZeroPoints::MinusOne);
+        TestWeight weight = converted(start, source);
+        compare(weight, target,
+                std::string(from) + " to " + to + " " + std::to_string(input));
+      }
+}
+
+TEST(Convert, TakesWindows) {
+  for (const char *layout : {"gptq", "compressed_tensors", "marlin"})
+    for (bool padded : {false, true}) {
+      Random random(10);
+      WeightOptions options;
+      options.group = 64;
+      options.zeros = true;
+      const TestWeight start = packedWeight(random, 2, 512, 2, 256, options);
+      wna16_weight stored = start.plan;
+      stored.layout = layoutId(layout);
+      TestWeight source = converted(start, stored);
+      wna16_weight target = source.plan;
+      target.layout = layoutId("marlin");
+      target.group = 32;
+      target.input = 256;
+      target.output = 128;
+      wna16_convert_plan plan = convertPlan(source.plan, target);
+      plan.input = 96;
+      plan.inputs = padded ? 160 : 256;
+      plan.output = padded ? 40 : 128;
+      plan.outputs = padded ? 100 : 128;
+      compare(plan, source, std::string(layout) + (padded ? ", padded" : ""));
+    }
+}
+
+/// A shard of rows that belong to any group keeps all groups.
+TEST(Convert, TakesWindowsOfIndexedRows) {
+  Random random(14);
+  WeightOptions options;
+  options.group = 32;
+  options.actOrder = true;
+  TestWeight source = packedWeight(random, 3, 256, 1, 128, options);
+  wna16_weight target = source.plan;
+  target.layout = layoutId("gptq");
+  target.input = 128;
+  target.kept_groups = 8;
+  wna16_convert_plan plan = convertPlan(source.plan, target);
+  plan.input = 128;
+  plan.inputs = 128;
+  compare(plan, source, "kept groups");
+}
+
+TEST(Convert, FoldsScales) {
+  for (ScalarType type : {ScalarType::F16, ScalarType::BF16})
+    for (int64_t group : {int64_t(-1), int64_t(128)}) {
+      Random random(11);
+      WeightOptions options;
+      options.scale = type;
+      options.group = group;
+      TestWeight source = packedWeight(random, 3, 256, 2, 128, options);
+      wna16_weight target = source.plan;
+      target.layout = layoutId("marlin_a8");
+      target.scale = static_cast<int64_t>(ScalarType::I16);
+      compare(source, target, "fold");
+      TestWeight folded = converted(source, target);
+      target.layout = layoutId("gptq");
+      compare(folded, target, "folded");
+    }
+}
+
+TEST(Convert, RewritesCodes) {
+  for (bool zeros : {false, true}) {
+    Random random(12);
+    WeightOptions options;
+    options.zeros = zeros;
+    TestWeight source = packedWeight(random, 2, 192, 2, 96, options);
+    wna16_weight target = source.plan;
+    target.layout = layoutId("marlin_a8");
+    target.code = static_cast<int64_t>(CodeType::U4FP8);
+    target.input = 256;
+    target.output = 128;
+    compare(source, target, "fp8");
+    TestWeight rewritten = converted(source, target);
+    target.code = source.plan.code;
+    compare(rewritten, target, "back from fp8");
+  }
+}
+
+TEST(Bias, EqualsTheCpu) {
+  for (const char *layout : {"marlin", "interleaved", "gptq"})
+    for (ScalarType type : {ScalarType::F16, ScalarType::F32}) {
+      Random random(13);
+      wna16_weight source = packedWeight(random, 3, 64, 2, 96).plan;
+      wna16_weight target = source;
+      target.layout = layoutId(layout);
+      target.output = 64;
+      wna16_convert_plan plan = convertPlan(source, target);
+      plan.output = 32;
+      plan.outputs = 40;
+      HostTensor in = randomTensor(random, type, {3, 2, 96});
+      HostTensor out[2] = {HostTensor(type, {3, 2, 64}),
+                           HostTensor(type, {3, 2, 64})};
+      wna16_tensor views[] = {in.view(), out[0].view()};
+      wna16_status_clear();
+      ASSERT_EQ(wna16_cpu_convert_bias(&plan, views, 2, nullptr, 0, nullptr),
+                WNA16_OK)
+          << wna16_status_message();
+      ASSERT_EQ(runOnDevice(wna16_cuda_convert_bias, &plan, {&in, &out[1]}, 1),
+                WNA16_OK)
+          << wna16_status_message();
+      EXPECT_TRUE(out[0].sameBytes(out[1])) << layout;
+    }
 }
 
 TEST(Dequantize, EqualsTheCpu) {

@@ -8,6 +8,9 @@
 
 #include "Experts.h"
 
+#include <algorithm>
+#include <array>
+
 using namespace wna16;
 using namespace wna16::cuda;
 
@@ -27,6 +30,15 @@ DeviceMap cuda::describe(const AddressMap &map, int64_t outputs) {
   result.size = map.size();
   result.tile = map.tile();
   result.hasHalves = map.hasHalves();
+  std::array<uint8_t, kNumAxes> axes = {0, 1, 2, 3};
+  auto stride = [&](uint8_t a) { return result.axis[a].stride; };
+  std::sort(axes.begin(), axes.end(),
+            [&](uint8_t a, uint8_t b) { return stride(a) > stride(b); });
+  for (uint8_t a : axes)
+    if (stride(a) > 0) {
+      result.restAxis[result.rests] = a;
+      result.restStride[result.rests++] = static_cast<uint32_t>(stride(a));
+    }
   return result;
 }
 

@@ -34,6 +34,10 @@ struct DeviceMap {
   int64_t size = 0;
   int64_t tile = 1; ///< units of one tile with its trailer
   int32_t hasHalves = 0;
+  /// Axes with more than one tile, the longest stride first.
+  int32_t rests = 0;
+  uint8_t restAxis[kNumAxes] = {};
+  uint32_t restStride[kNumAxes] = {};
 };
 
 /// A stored weight. Addresses are those of expert 0.

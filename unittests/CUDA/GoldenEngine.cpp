@@ -1,0 +1,111 @@
+//===- GoldenEngine.cpp - The golden test on a device ---------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a device moves has to be what the CPU moves, too: files record no global
+// scales and not all side tensors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Layout/GoldenEngine.h"
+#include "TestSupport.h"
+
+#include <cstring>
+
+using namespace wna16;
+using namespace wna16::test;
+using namespace wna16test;
+
+static HostTensor tensorOf(const Bytes &bytes, ScalarType type,
+                           std::vector<int64_t> shape) {
+  HostTensor tensor(type, std::move(shape));
+  EXPECT_EQ(static_cast<size_t>(tensor.bytes()), bytes.size());
+  std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+static void copyBack(const HostTensor &tensor, Bytes &bytes) {
+  std::memcpy(bytes.data(), tensor.data(), bytes.size());
+}
+
+static TestWeight weightOf(const Stored &stored) {
+  TestWeight weight;
+  weight.plan = planOf(stored.spec);
+  const Result<std::vector<StoredPart>> storage = storageOf(stored.spec);
+  for (const StoredPart &part : *storage)
+    weight.parts[static_cast<int64_t>(part.part)] =
+        tensorOf(stored.at(part.part), part.type, part.shape);
+  return weight;
+}
+
+static std::string statusOf(wna16_status status) {
+  return status == WNA16_OK ? "" : wna16_status_message();
+}
+
+std::string engine::move(Stored &from, Stored &to) {
+  Stored expected(to.spec);
+  if (std::string bad = moveAll(from, expected); !bad.empty())
+    return bad;
+  TestWeight source = weightOf(from), target = weightOf(to);
+  const wna16_convert_plan plan = convertPlan(source.plan, target.plan);
+  std::vector<HostTensor *> tensors;
+  addParts(source, tensors);
+  addParts(target, tensors);
+  if (std::string bad =
+          statusOf(runOnDevice(wna16_cuda_convert, &plan, tensors, kNumParts));
+      !bad.empty())
+    return bad;
+  for (int part = 0; part < kNumParts; ++part) {
+    copyBack(target.parts[part], to.parts[part]);
+    if (to.parts[part] != expected.parts[part])
+      return "the device's " + std::string(name(Part(part))) +
+             " are not the CPU's";
+  }
+  return "";
+}
+
+std::string engine::dequantize(Stored &from, Bytes &out) {
+  const WeightSpec &spec = from.spec;
+  TestWeight source = weightOf(from);
+  // Files have the values of sorted rows as they lie, groups one after the
+  // other; to a device those are rows in their order.
+  if (spec.actOrder == ActOrder::Sorted) {
+    source.plan.act_order = static_cast<int64_t>(ActOrder::None);
+    source.parts[static_cast<int>(Part::Permutation)] = HostTensor();
+  }
+  WeightSpec dense = spec;
+  dense.code = CodeType::Dense;
+  dense.element = ScalarType::BF16;
+  dense.zeros = ZeroPoints::None;
+  dense.actOrder = ActOrder::None;
+  dense.group = -1;
+  dense.layout = findLayout("dense");
+  wna16_convert_plan plan = convertPlan(source.plan, planOf(dense));
+  plan.scale_first = 1;
+  HostTensor values =
+      tensorOf(out, ScalarType::BF16, {spec.experts, spec.rows(), spec.input});
+  std::vector<HostTensor *> tensors;
+  addParts(source, tensors);
+  tensors.push_back(&values);
+  const std::string bad =
+      statusOf(runOnDevice(wna16_cuda_dequantize, &plan, tensors, 1));
+  copyBack(values, out);
+  return bad;
+}
+
+std::string engine::moveBias(const WeightSpec &source, const Bytes &from,
+                             const WeightSpec &target, Bytes &to) {
+  const wna16_convert_plan plan = convertPlan(planOf(source), planOf(target));
+  HostTensor in = tensorOf(from, ScalarType::F16,
+                           {source.experts, source.halves, source.output});
+  HostTensor out = tensorOf(to, ScalarType::F16,
+                            {target.experts, target.halves, target.output});
+  const std::string bad =
+      statusOf(runOnDevice(wna16_cuda_convert_bias, &plan, {&in, &out}, 1));
+  copyBack(out, to);
+  return bad;
+}
