@@ -14,12 +14,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MoveCases.h"
+
 #include "Layout/Isa.h"
-#include "Layout/Move.h"
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -29,14 +29,9 @@ using namespace wna16;
 
 namespace {
 
-struct Shape {
-  const char *model;
-  int64_t input, output, experts;
-};
-
 /// Enough experts for 50 MB of codes a side.
-constexpr Shape kShapes[] = {{"qwen3", 2048, 768, 32},
-                             {"mixtral", 4096, 14336, 1}};
+constexpr MoveCase kShapes[] = {{"qwen3", 32, 2048, 2, 768},
+                                {"mixtral", 1, 4096, 2, 14336}};
 
 struct Free {
   void operator()(uint8_t *pointer) const { std::free(pointer); }
@@ -82,48 +77,12 @@ private:
   std::vector<std::unique_ptr<uint8_t, Free>> memory;
 };
 
-WeightSpec specOf(const LayoutEntry &layout, const Shape &shape) {
-  WeightSpec spec;
-  spec.layout = &layout;
-  spec.code = layout.needsZeros ? CodeType::U4 : CodeType::U4B8;
-  spec.zeros = layout.needsZeros ? ZeroPoints::Plain : ZeroPoints::None;
-  spec.group = layout.group.value_or(128);
-  spec.scale = layout.scaleType.value_or(ScalarType::BF16);
-  spec.experts = shape.experts;
-  spec.input = shape.input;
-  spec.halves = 2;
-  spec.output = shape.output;
-  return spec;
-}
-
-/// The source in the target's terms: what differs is the layout alone.
-WeightSpec sourceOf(const LayoutEntry &layout, const WeightSpec &target) {
-  WeightSpec spec = target;
-  spec.layout = &layout;
-  spec.scale = layout.scaleType.value_or(ScalarType::BF16);
-  if (target.zeros != ZeroPoints::None && layout.zeros4.empty()) {
-    spec.code = CodeType::U4B8;
-    spec.zeros = ZeroPoints::None;
-  }
-  if (layout.needsZeros) {
-    spec.code = CodeType::U4;
-    spec.zeros = ZeroPoints::Plain;
-  }
-  return spec;
-}
-
 template <typename Work>
 double secondsOf(Work work) {
   auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-double median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + times.size() / 2,
-                   times.end());
-  return times[times.size() / 2];
 }
 
 /// Copies the codes of one weight over those of another; the bytes read and
@@ -139,7 +98,7 @@ int64_t copyCodes(const Stored &from, Stored &to) {
 }
 
 void moves(benchmark::State &state, const LayoutEntry &from,
-           const LayoutEntry &to, const Shape &shape, Isa isa) {
+           const LayoutEntry &to, const MoveCase &shape, Isa isa) {
   if (!setIsa(isa)) {
     state.SkipWithError("this machine has not got the instruction set");
     return;
@@ -176,7 +135,7 @@ void moves(benchmark::State &state, const LayoutEntry &from,
 
 int main(int argc, char **argv) {
   for (Isa isa : {Isa::AVX512, Isa::AVX2, Isa::Portable})
-    for (const Shape &shape : kShapes)
+    for (const MoveCase &shape : kShapes)
       for (const LayoutEntry &from : allLayouts())
         for (const LayoutEntry &to : allLayouts())
           if (!from.codes4.empty() && !to.codes4.empty())
