@@ -81,6 +81,9 @@ BenchLayer::create(const BenchOptions &options) {
 
 Failure BenchLayer::setTokens(int64_t count) {
   tokens = count;
+  workspaceBytes = wna16_cpu_fused_experts_workspace(&layer.plan, tokens);
+  if (workspaceBytes < 0)
+    return fail(wna16_status_message());
   const int64_t elements = tokens * options.hidden;
   const int64_t size = sizeOf(options.element);
   x.resize(elements * size);
@@ -91,9 +94,6 @@ Failure BenchLayer::setTokens(int64_t count) {
   routings.clear();
   for (int64_t r = 0; r < kRoutings; ++r)
     routings.emplace_back(options, tokens, random);
-  workspaceBytes = wna16_cpu_fused_experts_workspace(&layer.plan, tokens);
-  if (workspaceBytes < 0)
-    return fail(wna16_status_message());
   workspace = std::make_unique<PageMemory>(workspaceBytes);
   return ok();
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 using namespace wna16;
 
@@ -57,8 +58,8 @@ static Failure measureRow(BenchLayer &layer, int64_t tokens, BenchRow &row) {
   return bad;
 }
 
-Result<BenchReport> wna16::runBench(const BenchOptions &options,
-                                    const BenchProgress &progress) {
+static Result<BenchReport> measure(const BenchOptions &options,
+                                   const BenchProgress &progress) {
   Result<std::unique_ptr<BenchLayer>> layer = BenchLayer::create(options);
   if (!layer)
     return layer.takeFailure();
@@ -74,4 +75,15 @@ Result<BenchReport> wna16::runBench(const BenchOptions &options,
     report.rows.push_back(std::move(row));
   }
   return report;
+}
+
+Result<BenchReport> wna16::runBench(const BenchOptions &options,
+                                    const BenchProgress &progress) {
+  try {
+    return measure(options, progress);
+  } catch (const std::bad_alloc &) {
+    return fail("out of memory for " + std::to_string(options.experts) +
+                " experts of " + std::to_string(options.hidden) + " x " +
+                std::to_string(options.width));
+  }
 }
