@@ -124,17 +124,21 @@ void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
   int64_t innerEnd = extents.targetInners / inners * inners;
   int64_t outputEnd = extents.targetOutputs / steps * steps;
   // Blocks follow the source's addresses as far as one axis goes: loads wait
-  // for memory, streaming stores do not.
+  // for memory, streaming stores do not. Where its halves alternate, blocks do:
+  // memory is fetched ahead without regard for whose it is.
   bool innerFirst = inner(from, extents.inner, inners) < from.row(steps);
-  for (int64_t half = 0; half < extents.halves; ++half) {
-    int64_t outer = innerFirst ? outputEnd / steps : innerEnd / inners;
-    int64_t count = innerFirst ? innerEnd / inners : outputEnd / steps;
+  int64_t outer = innerFirst ? outputEnd / steps : innerEnd / inners;
+  int64_t count = innerFirst ? innerEnd / inners : outputEnd / steps;
+  int64_t together = from.hasHalves() ? extents.halves : 1;
+  for (int64_t first = 0; first < extents.halves; first += together)
     for (int64_t i = 0; i < outer; ++i)
-      for (int64_t j = 0; j < count; ++j) {
-        int64_t k = (innerFirst ? j : i) * inners;
-        int64_t n = (innerFirst ? i : j) * steps;
-        listBlock(from, to, {half, n, n + steps, k, k + inners});
-      }
+      for (int64_t j = 0; j < count; ++j)
+        for (int64_t half = first; half < first + together; ++half) {
+          int64_t k = (innerFirst ? j : i) * inners;
+          int64_t n = (innerFirst ? i : j) * steps;
+          listBlock(from, to, {half, n, n + steps, k, k + inners});
+        }
+  for (int64_t half = 0; half < extents.halves; ++half) {
     if (innerEnd < extents.targetInners)
       left.push_back(
           {half, 0, extents.targetOutputs, innerEnd, extents.targetInners});

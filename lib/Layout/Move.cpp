@@ -12,6 +12,7 @@
 #include "SideMover.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -259,7 +260,9 @@ public:
   Mover(const ExpertView &from, const ExpertView &to, const CodeMover &codes,
         const SideMover &sides, Window window, int64_t expert)
       : from(from), to(to), codes(codes), sides(sides), source(*from.spec),
-        target(*to.spec), window(window), expert(expert) {}
+        target(*to.spec), window(window), expert(expert) {
+    impliedZeros.fill(static_cast<uint8_t>(impliedZero(source.code)));
+  }
 
   /// Scales and zero points, and clears padding: before all codes.
   Failure moveSides(float largestScale, Slice slice) {
@@ -341,11 +344,14 @@ private:
     int64_t length = blockLength(target), blocks = target.input / length;
     int64_t tileBytes = to.codes.tile() * target.bits() / 8;
     int64_t bytes = tileBytes - target.layout->trailerBytes;
-    int64_t group = tile % blocks * length / groupSize(target);
-    // Zero points of a tile are 32 bytes side by side.
-    const uint8_t *zeros = to.zeroData +
-                           group * to.zeros.tileStride(Axis::Group) +
-                           tile / blocks * to.zeros.tileStride(Axis::Output);
+    // Zero points of a tile are 32 bytes side by side. Where they are known,
+    // nothing waits for memory to give back what was written.
+    const uint8_t *zeros = impliedZeros.data();
+    if (!sides.impliesZeros(from)) {
+      int64_t group = tile % blocks * length / groupSize(target);
+      zeros = to.zeroData + group * to.zeros.tileStride(Axis::Group) +
+              tile / blocks * to.zeros.tileStride(Axis::Output);
+    }
     sumBlock({codes, bytes, zeros, static_cast<int32_t>(length), streams},
              to.codeData + tile * tileBytes + bytes);
   }
@@ -357,6 +363,7 @@ private:
   Window window;
   int64_t expert;
   InputOrder order;
+  std::array<uint8_t, 32> impliedZeros; ///< of the outputs of a tile
 };
 
 } // namespace

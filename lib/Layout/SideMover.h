@@ -30,6 +30,10 @@ public:
   /// are folded into int16. Fails when the target's type cannot hold one.
   Failure moveScales(const ExpertView &from, const ExpertView &to,
                      int64_t expert, float largest, Slice slice) const;
+  /// Whether all zero points are the one that the source's codes imply.
+  bool impliesZeros(const ExpertView &from) const {
+    return !from.zeroData && zeros.fills();
+  }
   /// Writes zero points of an expert, if the target has any.
   void moveZeros(const ExpertView &from, const ExpertView &to,
                  Slice slice) const;

@@ -293,6 +293,29 @@ TEST(Padding, BlockSumsSkipIt) {
       }
 }
 
+TEST(Padding, BlockSumsTakeTheZeroPointThatCodesImply) {
+  std::mt19937 random(31);
+  for (auto [inputs, outputs] : {std::pair(256, 32), std::pair(100, 20)}) {
+    Stored source(specOf("otf", CodeType::U4B8, inputs, 1, outputs, -1));
+    randomize(source, random);
+    Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
+    ASSERT_EQ(moveAll(source, target), "");
+    for (int64_t e = 0; e < 2; ++e)
+      for (int64_t r = 0; r < 32; ++r)
+        for (int64_t block = 0; block < 2; ++block) {
+          int32_t sum, expected = 0;
+          size_t at = (e * 2 + block) * (16 * 128 + 128) + 16 * 128 + 4 * r;
+          std::memcpy(&sum, &target.at(Part::Codes)[at], 4);
+          int64_t end = std::min<int64_t>(128 * (block + 1), inputs);
+          for (int64_t k = 128 * block; r < outputs && k < end; ++k)
+            expected += field(source.at(Part::Codes), 4,
+                              (e * outputs + r) * inputs + k) -
+                        8;
+          ASSERT_EQ(sum, expected) << e << " " << r << " " << block;
+        }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Short groups and words
 //===----------------------------------------------------------------------===//
