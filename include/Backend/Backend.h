@@ -89,7 +89,7 @@ enum class Rules { Native, VLLM };
 
 /// A constraint that a layer does not meet.
 struct Rejection {
-  std::string constraint; ///< its name, "w13-output-multiple"
+  std::string constraint; ///< its name, "hidden-multiple"
   std::string reason;     ///< with the numbers
   std::string remedy;     ///< what would satisfy it; empty: nothing
 };
@@ -171,10 +171,10 @@ struct Selection {
   std::string message;
 };
 
-/// Asks the backends of `target`'s order ("auto"; all of them, the first that
-/// takes the layer is chosen), or the one that is named.
-/// Native: an explicit choice is obeyed or refused with its constraints. VLLM:
-/// SELECTION section 4.
+/// Asks the backends of `target`'s order ("auto"), or those that are named
+/// ("marlin,cuda"), and takes the first that has no objection. Native: an
+/// explicit choice is obeyed or refused with its constraints. VLLM: the
+/// reference system's selection (docs/Selection.md), with its own names.
 Selection selectBackend(const LayerInfo &layer, TargetAttr target,
                         llvm::StringRef request, Rules rules);
 

@@ -71,7 +71,6 @@ static constexpr llvm::StringLiteral kActivations[] = {"silu"};
 
 static constexpr ReferenceClass cpuClass() {
   ReferenceClass c;
-  c.backend = "CPU";
   c.kind = TargetKind::cpu;
   c.needsAmx = true;
   c.nonGated = false;

@@ -36,7 +36,6 @@ static constexpr llvm::StringLiteral kOnTheFlyActivations[] = {
 
 static constexpr ReferenceClass emulationClass(bool onTheFly) {
   ReferenceClass c;
-  c.backend = "EMULATION";
   c.activations =
       onTheFly ? llvm::ArrayRef<llvm::StringLiteral>(kOnTheFlyActivations)
                : llvm::ArrayRef<llvm::StringLiteral>(kMarlinActivations);

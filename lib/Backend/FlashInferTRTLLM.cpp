@@ -51,7 +51,6 @@ static constexpr llvm::StringLiteral kActivations[] = {"silu", "swigluoai"};
 
 static constexpr ReferenceClass trtllmClass() {
   ReferenceClass c;
-  c.backend = "FLASHINFER_TRTLLM";
   c.minCapability = 100;
   c.maxCapability = 109;
   c.library = "flashinfer";

@@ -43,7 +43,6 @@ static constexpr Needs hummingNeeds() {
 
 static ReferenceClass hummingClass() {
   ReferenceClass c;
-  c.backend = "HUMMING";
   c.minCapability = 75;
   c.library = "humming";
   c.activations =

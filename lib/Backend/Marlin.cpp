@@ -52,7 +52,6 @@ static constexpr Needs marlinNeeds(bool batched) {
 
 static constexpr ReferenceClass marlinClass(bool batched) {
   ReferenceClass c;
-  c.backend = batched ? "BATCHED_MARLIN" : "MARLIN";
   c.minCapability = 75;
   c.activations = kMarlinActivations;
   c.keys = {WeightKey::I4, WeightKey::I4g32, WeightKey::I4asym,
@@ -60,6 +59,7 @@ static constexpr ReferenceClass marlinClass(bool batched) {
   c.allToAll = AllToAllRule::NotTwoSided;
   c.standard = !batched;
   c.batched = batched;
+  c.lora = !batched;
   return c;
 }
 

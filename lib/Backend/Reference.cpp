@@ -112,14 +112,19 @@ static WeightKey keyOf(Method method, const WeightSpec &weight) {
   return small ? WeightKey::I4g32asym : WeightKey::I4asym;
 }
 
+/// Whether desc_act has an effect; with a single group it has none.
+static bool isSorted(Method method, const LayerInfo &layer) {
+  return method == Method::AutoGPTQ && layer.w13.group != -1 &&
+         (layer.w13.actOrder != ActOrder::None ||
+          layer.w2.actOrder != ActOrder::None);
+}
+
 /// What check_moe_marlin_supports_layer finds wrong; empty: nothing.
 static std::string preFilter(Method method, const LayerInfo &layer) {
   int64_t group = layer.w13.group;
   if (layer.hidden % 128 != 0)
     return formatv("hidden size {0} is not a multiple of 128", layer.hidden);
-  // A single group makes desc_act void.
-  bool sorted = method == Method::AutoGPTQ && group != -1 &&
-                layer.w13.actOrder != ActOrder::None;
+  bool sorted = isSorted(method, layer);
   if (sorted && layer.intermediate % std::max<int64_t>(64, group) != 0)
     return formatv("intermediate size {0} is not a multiple of {1} and "
                    "act-order forbids padding",
@@ -374,10 +379,10 @@ std::string wna16::refusedConversion(StringRef backend,
     if (row.backend == backend && !row.methods.has(method))
       return formatv("TypeError: {0} converts {1}, got {2}",
                      referenceBackend(backend), row.takes, name(method));
-  bool sorted = method == Method::AutoGPTQ && layer.w13.group != -1 &&
-                layer.w13.actOrder != ActOrder::None;
+  bool sorted = isSorted(method, layer);
   bool marlin = backend == "marlin" || backend == "batched_marlin";
-  if (marlin && method == Method::AutoAWQ && isSymmetric(layer.w13))
+  if (marlin && method == Method::AutoAWQ &&
+      (isSymmetric(layer.w13) || isSymmetric(layer.w2)))
     return formatv("ValueError: {0} needs the qzeros of both AWQ weights",
                    referenceBackend(backend));
   if (backend == "humming" && sorted)

@@ -54,7 +54,6 @@ enum class AllToAllRule { Any, LocalOrGather, NotTwoSided, NoFlashInfer };
 
 /// What the classes of one backend accept; they differ in nothing else.
 struct ReferenceClass {
-  llvm::StringRef backend; ///< "MARLIN"
   TargetKind kind = TargetKind::cuda;
   int64_t minCapability = 0;
   int64_t maxCapability = 0;
@@ -125,7 +124,7 @@ llvm::StringRef referenceClassName(llvm::StringRef backend,
 /// Why conversion of the chosen backend would raise; empty: it does not.
 std::string refusedConversion(llvm::StringRef backend, const LayerInfo &layer);
 
-/// Selection of SELECTION section 4, after the method's own tests.
+/// The reference system's selection, after the method's own tests.
 Selection selectByReference(const LayerInfo &layer, TargetAttr target,
                             llvm::StringRef request);
 

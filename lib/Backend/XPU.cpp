@@ -38,7 +38,6 @@ static constexpr llvm::StringLiteral kActivations[] = {
 
 static constexpr ReferenceClass xpuClass() {
   ReferenceClass c;
-  c.backend = "XPU";
   c.kind = TargetKind::xpu;
   c.activations = kActivations;
   c.keys = {WeightKey::I4, WeightKey::I4g32};

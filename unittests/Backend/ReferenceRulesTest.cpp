@@ -204,7 +204,7 @@ std::vector<Row> makeRows() {
       "kernel does not support Standard activation format", standard);
   add({"flashinfer_trtllm", "humming", "cpu", "xpu"}, "batch-invariance",
       "kernel does not support batch invariance", invariant);
-  add({"flashinfer_trtllm", "humming", "cpu", "xpu"}, "lora",
+  add({"flashinfer_trtllm", "batched_marlin", "humming", "cpu", "xpu"}, "lora",
       "kernel does not support LoRA", lora);
   add({"emulation", "emulation_otf"}, "padded-experts",
       "kernel's moe_align_block_size requires fewer than 1024 padded experts",
@@ -248,7 +248,7 @@ TEST(ReferenceRulesTable, EveryConstraintHasARowOrIsUnrestricted) {
        "batch-invariance", "lora", "padded-experts"},
       /*batched_marlin*/
       {"act-and-mul", "quantization-scheme", "routing-method", "router-logits",
-       "batch-invariance", "lora", "padded-experts"},
+       "batch-invariance", "padded-experts"},
       /*humming*/
       {"act-and-mul", "quantization-scheme", "routing-method", "router-logits",
        "activation-format", "padded-experts"},
@@ -400,6 +400,9 @@ TEST(ReferenceSelection, ConversionRefusesWhatSelectionLetsThrough) {
             std::string::npos);
   setAsymmetric(awq);
   EXPECT_EQ(chosen(select(awq, blackwell(), "marlin")), "marlin");
+  awq.w2 = makeLayer("awq").w2;
+  EXPECT_NE(select(awq, blackwell(), "marlin").message.find("qzeros"),
+            std::string::npos);
 }
 
 TEST(ReferenceSelection, KeysFollowTheMethod) {
