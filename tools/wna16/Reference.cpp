@@ -108,14 +108,11 @@ Result<Tolerance> Tolerance::parse(llvm::StringRef option,
   return tolerance;
 }
 
-bool Tolerance::allows(std::optional<double> error,
-                       std::optional<double> yardstick) const {
-  if (!error)
-    return true;
+bool Tolerance::allows(double error, std::optional<double> yardstick) const {
   if (isMultiple && !yardstick)
     return false;
   // A NaN is not allowed.
-  return *error <= (isMultiple ? value * *yardstick : value);
+  return error <= (isMultiple ? value * *yardstick : value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,12 +163,12 @@ std::optional<double> errorOf(const Pairs &pairs, const char *name) {
 /// Compares routing expert by expert: the order of equal scores is free.
 void compareRouting(const Pairs &pairs, Comparison &row) {
   auto ids = pairs.find("topk_ids"), weights = pairs.find("topk_weights");
-  if (ids == pairs.end() || row.tokens == 0)
+  if (ids == pairs.end())
     return;
   static const Pair kNone{};
   bool weighted = weights != pairs.end();
   const Pair &weight = weighted ? weights->second : kNone;
-  size_t topK = ids->second.got.size() / row.tokens;
+  size_t topK = ids->second.got.size() / std::max<int64_t>(row.tokens, 1);
   row.sameIds = true;
   if (weighted)
     row.weights = 0;
@@ -270,15 +267,21 @@ bool cli::printRow(const Comparison &row, const Tolerances &tolerances,
   if (!tolerances.all)
     return true;
   bool fits = true;
-  auto check = [&](bool allowed, const char *what) {
+  auto check = [&](const char *what, auto value, auto allows) {
+    bool allowed = value && allows(*value);
     if (!allowed)
-      os << "      out of tolerance: " << what << "\n";
+      os << "      out of tolerance: " << what
+         << (value ? "\n" : ", which the reference lacks\n");
     fits &= allowed;
   };
-  check(row.sameIds.value_or(true), "topk_ids");
-  check(row.weights.value_or(0) <= kWeightTolerance, "topk_weights");
-  check(tolerances.all->allows(row.experts, row.yardstick), "experts_out");
-  check(tolerances.out.value_or(*tolerances.all).allows(row.out, row.yardstick),
-        "out");
+  auto within = [&](const Tolerance &tolerance) {
+    return [&](double error) { return tolerance.allows(error, row.yardstick); };
+  };
+  check("topk_ids", row.sameIds, [](bool same) { return same; });
+  check("topk_weights", row.weights,
+        [](double error) { return error <= kWeightTolerance; });
+  check("experts_out", row.experts, within(*tolerances.all));
+  check("out", row.out,
+        within(tolerances.out ? *tolerances.out : *tolerances.all));
   return fits;
 }

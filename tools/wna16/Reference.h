@@ -51,8 +51,7 @@ struct Tolerance {
   /// Reads "1e-6" or "0.75lp".
   static Result<Tolerance> parse(llvm::StringRef option, llvm::StringRef text);
   /// Whether `error` is allowed; a missing yardstick allows nothing.
-  bool allows(std::optional<double> error,
-              std::optional<double> yardstick) const;
+  bool allows(double error, std::optional<double> yardstick) const;
 };
 
 struct Tolerances {

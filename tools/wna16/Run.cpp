@@ -20,6 +20,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
+#include <cmath>
 #include <random>
 
 using namespace mlir;
@@ -156,9 +157,26 @@ private:
     }
     row.tokensPerSecond = row.tokens / seconds;
     bool fits = printRow(row, settings.tolerances, llvm::outs());
+    printNonFinite(*outputs);
     llvm::outs().flush();
     keep(layer, tensor, std::move(*outputs));
     return fits;
+  }
+
+  /// A value beyond the range of its type is said here, not found layers later.
+  static void printNonFinite(const std::vector<OutputTensor> &outputs) {
+    for (const OutputTensor &output : outputs) {
+      if (output.type == ScalarType::I32)
+        continue;
+      auto values =
+          static_cast<int64_t>(output.data.size()) / sizeOf(output.type);
+      int64_t bad = 0;
+      for (int64_t i = 0; i < values; ++i)
+        bad += !std::isfinite(loadFloat(output.type, output.data.data(), i));
+      if (bad)
+        llvm::outs() << "      not finite: " << bad << " of " << values
+                     << " values of " << output.name << "\n";
+    }
   }
 
   Result<std::vector<OutputTensor>> call(const ModuleFunction &function,

@@ -48,6 +48,27 @@ TEST(Formats, B14_ZeroPointsOfEveryGroup) {
     });
 }
 
+TEST(Formats, B31_HalfScalesUnderBfloatActivations) {
+  for (const char *layout : {"gptq", "awq"}) {
+    Random random(31);
+    WeightOptions options;
+    options.group = 128;
+    Layer layer =
+        packedLayer(random, 2, 256, 128, 2, 1, ScalarType::BF16, options);
+    for (TestWeight *weight : {&layer.w13, &layer.w2}) {
+      wna16_weight target = weight->plan;
+      target.layout = layoutId(layout);
+      *weight = converted(*weight, target);
+    }
+    layer.plan.w13 = layer.w13.plan;
+    layer.plan.w2 = layer.w2.plan;
+    layer.outputType = ScalarType::BF16;
+    EXPECT_LE(relativeError(layer.output(), layer.reference()),
+              tolerance(ScalarType::BF16))
+        << layout;
+  }
+}
+
 TEST(Formats, EightBitCodes) {
   for (bool zeros : {false, true}) {
     Random random(3);
