@@ -47,8 +47,8 @@ enum class SideShape : uint8_t {
   Flat128x4,  ///< [ceil(R, 128) * ceil(G, 4)]
 };
 
-/// One layout. Bit orders are those of reference BIT_ORDERS; "*" stands for the
-/// bits k2 .. of a block whose length follows from the group.
+/// One layout. docs/Layouts.md explains bit orders; "*" stands for the bits
+/// k2 .. of a block whose length follows from the group.
 struct LayoutEntry {
   int64_t id; ///< position in the table: part of the ABI, never renumbered
   std::string_view name;

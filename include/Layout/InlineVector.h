@@ -27,7 +27,6 @@ public:
       push_back(value);
   }
 
-  static constexpr size_t capacity() { return N; }
   size_t size() const { return count; }
   bool empty() const { return count == 0; }
   void push_back(const T &value) {

@@ -178,8 +178,12 @@ def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
 
 def VerifyDisassembled
     : Pass<"wna16-verify-disassembled", "::mlir::ModuleOp"> {
-  let summary = "Check that no encoded tensor and no tensor operation is left, "
-                "and that kernels are in functions of the module itself";
+  let summary = "Check that encodings are gone and kernels in reach";
+  let description = [{
+    After disassembly no type is encoded, no operation of the dialect is left
+    but kernel plans and runs, and these are in functions of the module itself,
+    not of a nested one, which later passes do not enter.
+  }];
 }
 
 def OffloadLoops : Pass<"wna16-offload-loops", "::mlir::ModuleOp"> {
@@ -262,7 +266,7 @@ def EmitEntryPoints : Pass<"wna16-emit-entry-points", "::mlir::ModuleOp"> {
     calls the function (now private) and returns the status. The string `wna16_module_description` describes them as JSON:
 
     ```json
-    {"abi": 1, "functions": [{"name": "forward", "workspace": "workspace_size",
+    {"abi": 3, "functions": [{"name": "forward", "workspace": "workspace_size",
       "arguments": [{"role": "input", "name": "x", "type": "bf16", "shape": [-1, 256]},
         {"role": "prepared", "name": "w13.codes", "type": "u8", "shape": [8, 8, 1152]},
         {"role": "parameter", "pattern": "model.layers.0.mlp.gate.weight", ...},

@@ -212,37 +212,11 @@ private:
       extents.insert(extent);
       return entry->getArgument(0);
     });
-    Value total = sizes.constant(0);
-    for (memref::AllocOp alloc : allocs) {
-      if (!staticBytes(alloc.getType()))
-        return alloc.emitOpError() << "expected fewer than 2^63 bytes";
-      Value bytes = sizes.bytesOf(alloc);
-      if (!bytes)
-        return alloc.emitOpError() << "expected a size that depends on the "
-                                      "extents of the function's arguments";
-      total = sizes.add(total, bytes);
-    }
-    Value scratch = sizes.constant(0);
-    for (KernelRunOp run : runs) {
-      auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
-      if (!plan)
-        return run.emitOpError() << "expected a plan of wna16.kernel_plan";
-      const PlanKind &kind = *findPlanKind(plan.getKind());
-      if (kind.tokens.empty())
-        continue;
-      Value tokens = tokensOf(run, kind.tokens,
-                              PlanKind::tokenAxis(plan.getFields()), sizes);
-      if (!tokens)
-        return run.emitOpError() << "expected memrefs with tokens that depend "
-                                    "on the extents of the function's "
-                                    "arguments";
-      Value copy = sizes.rebuild(plan.getPlan());
-      Value bytes =
-          KernelWorkspaceOp::create(sizes.builder, loc, index, copy, tokens);
-      scratch = sizes.larger(scratch, bytes);
-    }
+    Value buffers = bytesOfBuffers(sizes), scratch = bytesOfScratch(sizes);
+    if (!buffers || !scratch)
+      return failure();
     func::ReturnOp::create(sizes.builder, loc,
-                           sizes.clamped(sizes.add(total, scratch)));
+                           sizes.clamped(sizes.add(buffers, scratch)));
     SmallVector<Attribute> list;
     for (Extent extent : extents)
       list.push_back(outer.getI64ArrayAttr(
@@ -250,6 +224,54 @@ private:
     size->setAttr(kExtentsAttrName, outer.getArrayAttr(list));
     function->setAttr(kWorkspaceAttrName, FlatSymbolRefAttr::get(size));
     return success();
+  }
+
+  /// What all buffers take together; null, with an error, when that is unknown.
+  Value bytesOfBuffers(SizeBuilder &sizes) {
+    Value total = sizes.constant(0);
+    for (memref::AllocOp alloc : allocs) {
+      if (!staticBytes(alloc.getType())) {
+        alloc.emitOpError() << "expected fewer than 2^63 bytes";
+        return {};
+      }
+      Value bytes = sizes.bytesOf(alloc);
+      if (!bytes) {
+        alloc.emitOpError() << "expected a size that depends on the extents of "
+                               "the function's arguments";
+        return {};
+      }
+      total = sizes.add(total, bytes);
+    }
+    return total;
+  }
+
+  /// The scratch of the kernel that needs most; null, with an error, when that
+  /// is unknown.
+  Value bytesOfScratch(SizeBuilder &sizes) {
+    Value scratch = sizes.constant(0);
+    for (KernelRunOp run : runs) {
+      auto plan = run.getPlan().getDefiningOp<KernelPlanOp>();
+      if (!plan) {
+        run.emitOpError() << "expected a plan of wna16.kernel_plan";
+        return {};
+      }
+      const PlanKind &kind = *findPlanKind(plan.getKind());
+      if (kind.tokens.empty())
+        continue;
+      Value tokens = tokensOf(run, kind.tokens,
+                              PlanKind::tokenAxis(plan.getFields()), sizes);
+      if (!tokens) {
+        run.emitOpError() << "expected memrefs with tokens that depend on the "
+                             "extents of the function's arguments";
+        return {};
+      }
+      Value copy = sizes.rebuild(plan.getPlan());
+      Value bytes =
+          KernelWorkspaceOp::create(sizes.builder, run.getLoc(),
+                                    sizes.builder.getIndexType(), copy, tokens);
+      scratch = sizes.larger(scratch, bytes);
+    }
+    return scratch;
   }
 
   /// The extent of an axis of the input with a role; null without one.

@@ -14,7 +14,7 @@ func.func @pad_c5(%w: tensor<2x128x64xf16, #index>) {
 #folded = #wna16.packed<u4b8, group = 32, layout = marlin_a8, scale = i16>
 #scaled = #wna16.packed<u4b8, group = 32, layout = marlin_a8, scale = bf16>
 func.func @repack_c4(%w: tensor<2x128x64xbf16, #folded>) {
-  // expected-error @+1 {{(C4) expected}}
+  // expected-error @+1 {{(C4) expected folded scales to stay folded, got i16 and bf16}}
   %0 = wna16.repack %w : tensor<2x128x64xbf16, #folded> to tensor<2x128x64xbf16, #scaled>
   return
 }

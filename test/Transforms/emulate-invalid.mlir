@@ -94,3 +94,13 @@ func.func @mixed_experts(%x: tensor<?x8xf16>, %w: tensor<4x1xf32>, %i: tensor<4x
       outs(%init : tensor<?x8xf16>) -> tensor<?x8xf16>
   return %0 : tensor<?x8xf16>
 }
+
+// -----
+
+func.func @kernel(%x: tensor<?x64xf32>, %w: tensor<8x64xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error @below {{'wna16.kernel_plan' op cannot be emulated: it calls the runtime}}
+  %p = wna16.kernel_plan linear @wna16_cpu_linear {weight = tensor<64x8xf32, #wna16.dense>}
+  %0 = wna16.kernel_run %p ins(%x, %w : tensor<?x64xf32>, tensor<8x64xf32>) outs(%y : tensor<?x8xf32>)
+      roles ["x", "weight.codes", "y"] -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}

@@ -89,3 +89,29 @@ func.func @switch(%i: i32, %w: tensor<2x64x64xf16, #gptq>) -> tensor<2x64x64xf16
 ^bb1(%0: tensor<2x64x64xf16, #gptq>):
   return %0 : tensor<2x64x64xf16, #gptq>
 }
+
+// -----
+
+#gptq = #wna16.packed<u4b8, group = 32, layout = gptq>
+#awq = #wna16.packed<u4b8, group = 32, layout = marlin>
+func.func @change(%w: tensor<64x64xf16, #gptq>) -> tensor<64x64xf16, #awq> {
+  // expected-error @+1 {{'tensor.cast' does not respect encodings}}
+  %0 = tensor.cast %w : tensor<64x64xf16, #gptq> to tensor<64x64xf16, #awq>
+  return %0 : tensor<64x64xf16, #awq>
+}
+
+// -----
+
+func.func @dense(%w: tensor<64x32xf16, #wna16.dense>) -> tensor<64x32xf16, #wna16.dense> {
+  // expected-error @+1 {{'arith.negf' does not respect encodings, got 'tensor<64x32xf16, #wna16.dense>'}}
+  %0 = arith.negf %w : tensor<64x32xf16, #wna16.dense>
+  return %0 : tensor<64x32xf16, #wna16.dense>
+}
+
+// -----
+
+func.func @bias(%b: tensor<2x64xf16, #wna16.bias<layout = marlin>>) -> tensor<2x64xf16> {
+  // expected-error @+1 {{'tensor.cast' does not respect encodings}}
+  %0 = tensor.cast %b : tensor<2x64xf16, #wna16.bias<layout = marlin>> to tensor<2x64xf16>
+  return %0 : tensor<2x64xf16>
+}

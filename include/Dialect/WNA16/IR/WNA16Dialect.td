@@ -68,7 +68,7 @@ def WNA16_Dialect : Dialect {
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// Version of the dialect's bytecode: major in the upper half.
+    /// Version of the dialect's bytecode; docs/Compatibility.md lists them.
     static constexpr uint64_t kVersion = 2;
     struct Version : ::mlir::DialectVersion {
       explicit Version(uint64_t number) : number(number) {}

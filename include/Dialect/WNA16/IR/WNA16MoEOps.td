@@ -27,6 +27,13 @@ class WNA16_MoEOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
                                   ["reifyResultShapes"]>]> {
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return reifyInits(*this, builder, shapes);
+    }
+  }];
 }
 
 let opDocGroup = WNA16_MoEDoc in {

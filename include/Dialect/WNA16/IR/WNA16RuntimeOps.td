@@ -26,7 +26,7 @@ def WNA16_KernelPlanOp : WNA16_Op<"kernel_plan", [Pure]> {
   let summary = "what is constant about calls of a runtime kernel";
   let description = [{
     `kind` names the plan struct of Runtime/wna16.h (`experts`, `linear`,
-    `route`, `convert`, `convert_bias`, `dequantize`, `quantize`) or, on devices
+    `route`, `rms_norm`, `convert`, `convert_bias`, `dequantize`, `quantize`) or, on devices
     alone, Runtime/wna16_cuda.h (`fill`, `sum`, `copy`), `fields` its fields;
     weights are given by their encoded types.
 

@@ -117,11 +117,25 @@ class WNA16_StepOp<string mnemonic> : WNA16_Op<mnemonic, [Pure]> {
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDefinition = [{
+    ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor) {
+      return foldStep(*this);
+    }
+  }];
 }
 
 // Steps of which two in a row are one.
 class WNA16_MergingStepOp<string mnemonic> : WNA16_StepOp<mnemonic> {
   let hasCanonicalizeMethod = 1;
+  let extraClassDefinition = [{
+    ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor) {
+      return foldStep(*this);
+    }
+    ::llvm::LogicalResult
+    $cppClass::canonicalize($cppClass op, ::mlir::PatternRewriter &rewriter) {
+      return mergeSteps(op, rewriter);
+    }
+  }];
 }
 
 def WNA16_PadOp : WNA16_MergingStepOp<"pad"> {
@@ -244,7 +258,7 @@ def WNA16_ShardOp : WNA16_Op<"shard", [Pure]> {
   let hasFolder = 1;
 }
 
-def WNA16_ConvertOp : WNA16_MergingStepOp<"convert"> {
+def WNA16_ConvertOp : WNA16_StepOp<"convert"> {
   let summary = "several preparation steps as one";
   let description = [{
     Shard, pad, regroup, repack, recode and sort in one pass over the weight:
@@ -269,6 +283,8 @@ def WNA16_ConvertOp : WNA16_MergingStepOp<"convert"> {
   let assemblyFormat = [{
     $source (`window` $window^)? attr-dict `:` type($source) `to` type($result)
   }];
+  let hasCanonicalizeMethod = 1;
+  let extraClassDefinition = "";
 }
 
 def WNA16_DequantizeOp : WNA16_Op<"dequantize", [Pure]> {

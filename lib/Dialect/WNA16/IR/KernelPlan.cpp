@@ -133,9 +133,16 @@ private:
   }
 
   void complain(StringRef field, StringRef expected) {
-    if (!error)
-      error =
-          fail("expected field '" + field.str() + "' to be " + expected.str());
+    if (error)
+      return;
+    std::string got;
+    llvm::raw_string_ostream os(got);
+    if (Attribute value = fields.get(field))
+      os << value;
+    else
+      os << "none";
+    error = fail("expected field '" + field.str() + "' to be " +
+                 expected.str() + ", got " + got);
   }
 
   DictionaryAttr fields;

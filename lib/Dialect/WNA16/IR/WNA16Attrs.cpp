@@ -181,12 +181,11 @@ PackedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
 // DenseAttr, BiasAttr
 //===----------------------------------------------------------------------===//
 
-/// `<layout = name>`.
+/// `layout = name>`, after the bracket.
 static FailureOr<const LayoutEntry *> parseLayoutClause(AsmParser &parser) {
   FailureOr<const LayoutEntry *> layout;
-  if (parser.parseLess() || parser.parseKeyword("layout") ||
-      parser.parseEqual() || failed(layout = parseLayout(parser)) ||
-      parser.parseGreater())
+  if (parser.parseKeyword("layout") || parser.parseEqual() ||
+      failed(layout = parseLayout(parser)) || parser.parseGreater())
     return failure();
   return layout;
 }
@@ -195,9 +194,8 @@ Attribute DenseAttr::parse(AsmParser &parser, Type) {
   const LayoutEntry *dense = findLayout("dense");
   if (failed(parser.parseOptionalLess()))
     return get(parser.getContext(), dense);
-  FailureOr<const LayoutEntry *> layout;
-  if (parser.parseKeyword("layout") || parser.parseEqual() ||
-      failed(layout = parseLayout(parser)) || parser.parseGreater())
+  FailureOr<const LayoutEntry *> layout = parseLayoutClause(parser);
+  if (failed(layout))
     return {};
   return get(parser.getContext(), *layout);
 }
@@ -214,8 +212,8 @@ DenseAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
 }
 
 Attribute BiasAttr::parse(AsmParser &parser, Type) {
-  FailureOr<const LayoutEntry *> layout = parseLayoutClause(parser);
-  if (failed(layout))
+  FailureOr<const LayoutEntry *> layout;
+  if (parser.parseLess() || failed(layout = parseLayoutClause(parser)))
     return {};
   return get(parser.getContext(), *layout);
 }

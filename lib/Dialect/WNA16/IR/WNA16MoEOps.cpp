@@ -52,11 +52,6 @@ static LogicalResult reifyInits(DestinationStyleOpInterface op,
 // LinearOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult LinearOp::reifyResultShapes(OpBuilder &builder,
-                                          ReifiedRankedShapedTypeDims &shapes) {
-  return reifyInits(*this, builder, shapes);
-}
-
 LogicalResult LinearOp::verify() {
   RankedTensorType x = getX().getType(), weight = getWeight().getType(),
                    init = getInit().getType();
@@ -83,12 +78,6 @@ LogicalResult LinearOp::verify() {
 //===----------------------------------------------------------------------===//
 // RmsNormOp
 //===----------------------------------------------------------------------===//
-
-LogicalResult
-RmsNormOp::reifyResultShapes(OpBuilder &builder,
-                             ReifiedRankedShapedTypeDims &shapes) {
-  return reifyInits(*this, builder, shapes);
-}
 
 LogicalResult RmsNormOp::verify() {
   RankedTensorType x = getX().getType();
@@ -124,11 +113,6 @@ MutableOperandRange RouteOp::getDpsInitsMutable() {
   // The two inits are neighbours.
   unsigned first = getWeightsInitMutable().getOperandNumber();
   return MutableOperandRange(*this, first, 2);
-}
-
-LogicalResult RouteOp::reifyResultShapes(OpBuilder &builder,
-                                         ReifiedRankedShapedTypeDims &shapes) {
-  return reifyInits(*this, builder, shapes);
 }
 
 /// What version 1 wrote, in its order; then what came after.
@@ -266,12 +250,6 @@ static void printRouting(OpAsmPrinter &printer, FusedExpertsOp, Value weights,
   printer << idsType;
 }
 
-LogicalResult
-FusedExpertsOp::reifyResultShapes(OpBuilder &builder,
-                                  ReifiedRankedShapedTypeDims &shapes) {
-  return reifyInits(*this, builder, shapes);
-}
-
 /// (C1) - (C3), (C11): shapes of x and the weights.
 static LogicalResult verifyWeights(FusedExpertsOp op) {
   RankedTensorType x = op.getX().getType(), w13 = op.getW13().getType(),
@@ -381,9 +359,10 @@ static LogicalResult verifyOptions(FusedExpertsOp op) {
   if (!limit && activation == Activation::swiglustep)
     return op.emitOpError() << "(C8) expected a limit for swiglustep";
   if (op.getRouterWeightOnInput() && (op.getBatched() || op.getTopK() != 1))
-    return op.emitOpError() << "(C9) expected k = 1 and no batched layout with "
-                               "router_weight_on_input, got k = "
-                            << op.getTopK();
+    return op.emitOpError()
+           << "(C9) expected k = 1 and no batched layout with "
+              "router_weight_on_input, got k = "
+           << op.getTopK() << (op.getBatched() ? " and batched" : "");
   RankedTensorType x = op.getX().getType(), init = op.getInit().getType();
   if (!agree(x.getShape(), init.getShape()) ||
       (init.getElementType() != x.getElementType() &&

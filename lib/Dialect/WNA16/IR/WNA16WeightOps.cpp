@@ -233,69 +233,48 @@ LogicalResult PadOp::verify() {
                     "(C5)");
 }
 
+/// A step that leaves the shape (C1) and all fields but `free` (C2) alone; the
+/// labels are those of one element type and of the move.
+template <typename OpT>
+static LogicalResult verifyStep(OpT op, StepFields free, StringRef element,
+                                StringRef move) {
+  RankedTensorType source = op.getSource().getType(),
+                   result = op.getResult().getType();
+  if (failed(verifySameShape(op, source, result)) ||
+      failed(verifySameFields(op, packed(op.getSource()),
+                              packed(op.getResult()), free)) ||
+      failed(verifySameElement(op, source, result, element)))
+    return failure();
+  return verifyMove(op, source, result, move);
+}
+
 LogicalResult RegroupOp::verify() {
   StepFields free;
   free.group = true;
-  if (failed(verifySameShape(*this, getSource().getType(),
-                             getResult().getType())) ||
-      failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
-                              free)))
-    return failure();
-  if (failed(verifySameElement(*this, getSource().getType(),
-                               getResult().getType(), "(C4)")))
-    return failure();
-  return verifyMove(*this, getSource().getType(), getResult().getType(),
-                    "(C3)");
+  return verifyStep(*this, free, "(C4)", "(C3)");
 }
 
 LogicalResult RepackOp::verify() {
   StepFields free;
   free.layout = free.scale = true;
-  if (failed(
-          verifySameShape(*this, getSource().getType(), getResult().getType())))
-    return failure();
-  if (failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
-                              free)))
-    return failure();
-  if (failed(verifySameElement(*this, getSource().getType(),
-                               getResult().getType(), "(C3)")))
-    return failure();
-  return verifyMove(*this, getSource().getType(), getResult().getType(),
-                    "(C4)");
+  return verifyStep(*this, free, "(C3)", "(C4)");
 }
 
 LogicalResult RecodeOp::verify() {
   StepFields free;
   free.code = free.zeros = free.scale = true;
-  if (failed(verifySameShape(*this, getSource().getType(),
-                             getResult().getType())) ||
-      failed(verifySameFields(*this, packed(getSource()), packed(getResult()),
-                              free)))
-    return failure();
-  if (failed(verifySameElement(*this, getSource().getType(),
-                               getResult().getType(), "(C4)")))
-    return failure();
-  return verifyMove(*this, getSource().getType(), getResult().getType(),
-                    "(C3)");
+  return verifyStep(*this, free, "(C4)", "(C3)");
 }
 
 LogicalResult SortGroupsOp::verify() {
   StepFields free;
   free.actOrder = true;
   PackedAttr source = packed(getSource()), result = packed(getResult());
-  if (failed(verifySameShape(*this, getSource().getType(),
-                             getResult().getType())) ||
-      failed(verifySameFields(*this, source, result, free)))
-    return failure();
   if (source.getActOrder() != ActOrder::Index ||
       result.getActOrder() != ActOrder::Sorted)
     return emitOpError() << "(C2) expected act_order index to sorted, got "
                          << source << " and " << result;
-  if (failed(verifySameElement(*this, getSource().getType(),
-                               getResult().getType(), "(C3)")))
-    return failure();
-  return verifyMove(*this, getSource().getType(), getResult().getType(),
-                    "(C4)");
+  return verifyStep(*this, free, "(C3)", "(C4)");
 }
 
 LogicalResult ShardOp::verify() {
@@ -354,11 +333,6 @@ static OpFoldResult foldStep(OpT op) {
              : OpFoldResult();
 }
 
-OpFoldResult PadOp::fold(FoldAdaptor) { return foldStep(*this); }
-OpFoldResult RegroupOp::fold(FoldAdaptor) { return foldStep(*this); }
-OpFoldResult RepackOp::fold(FoldAdaptor) { return foldStep(*this); }
-OpFoldResult RecodeOp::fold(FoldAdaptor) { return foldStep(*this); }
-OpFoldResult SortGroupsOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult ShardOp::fold(FoldAdaptor) { return foldStep(*this); }
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
   return getWindow() ? OpFoldResult() : foldStep(*this);
@@ -390,19 +364,6 @@ static LogicalResult mergeSteps(OpT op, PatternRewriter &rewriter) {
   rewriter.replaceOpWithNewOp<OpT>(op, op.getResult().getType(),
                                    first.getSource());
   return success();
-}
-
-LogicalResult PadOp::canonicalize(PadOp op, PatternRewriter &rewriter) {
-  return mergeSteps(op, rewriter);
-}
-LogicalResult RegroupOp::canonicalize(RegroupOp op, PatternRewriter &rewriter) {
-  return mergeSteps(op, rewriter);
-}
-LogicalResult RepackOp::canonicalize(RepackOp op, PatternRewriter &rewriter) {
-  return mergeSteps(op, rewriter);
-}
-LogicalResult RecodeOp::canonicalize(RecodeOp op, PatternRewriter &rewriter) {
-  return mergeSteps(op, rewriter);
 }
 
 /// What takes a part, or comes after that, is one step with it.
