@@ -22,11 +22,17 @@ static bool isWide(const WeightSpec &weight, ScalarType element) {
          (weight.groups() == 1 || weight.group == 32 || weight.group % 64 == 0);
 }
 
+/// Twice the slots an expert up to which reading weights is what takes time, as
+/// measured: a warp that streams long inputs spends less on their ends.
+static int64_t twiceFewSlots(const ExpertsPlan &plan) {
+  return std::min(plan.w13.input, plan.w2.input) >= 2048 ? 24 : 9;
+}
+
 static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
   const ScalarType element = plan.element();
   const wna16_experts_plan &fields = plan.fields;
-  // With fewer slots an expert, weights are what takes time.
-  const bool many = tokens * fields.top_k * 2 > plan.w13.experts * 9;
+  const bool many =
+      tokens * fields.top_k * 2 > plan.w13.experts * twiceFewSlots(plan);
   return many && capability == 90 && element != ScalarType::F32 &&
          plan.isGated() && fields.hidden % 8 == 0 &&
          isWide(plan.w13, element) && isWide(plan.w2, element);
@@ -40,7 +46,8 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
   p.groups = static_cast<int32_t>(weight.groups);
   p.groupTiles = static_cast<int32_t>(weight.group / 16);
   p.groupMagic = divisionMagic(spec);
-  p.zeroShift = shiftsZeros(spec);
+  p.zeroSteps[0] = shiftsZeros(spec) ? 8 : 4;
+  p.zeroSteps[1] = shiftsZeros(spec) ? 4 : 16;
   // Of one word of eight codes, or of two words of four.
   const uint32_t near = spec.bits() == 4 ? 4 : 8;
   const uint32_t far = spec.bits() == 4 ? 8 : 32;
@@ -133,7 +140,7 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
   Launch how;
   how.grid = static_cast<unsigned>(std::min<int64_t>(
       items, int64_t(blocks) * round.device->multiprocessors));
-  how.block = 384;
+  how.block = kernel.threads;
   how.shared = kernel.shared;
   how.stream = round.stream;
   how.early = true;

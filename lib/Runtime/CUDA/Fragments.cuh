@@ -198,16 +198,18 @@ __device__ inline void arriveAndExpect(uint32_t barrier, int bytes) {
       : "memory");
 }
 
+/// Sleeps in between, so that who waits takes no turns from who works.
 __device__ inline void waitFor(uint32_t barrier, int parity) {
+  constexpr uint32_t kNanoseconds = 10000000; // at most, before it looks again
   asm volatile("{\n"
                ".reg .pred done;\n"
                "again%=:\n"
-               "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+               "mbarrier.try_wait.parity.shared.b64 done, [%0], %1, %2;\n"
                "@done bra finished%=;\n"
                "bra again%=;\n"
                "finished%=:\n"
                "}\n" ::"r"(barrier),
-               "r"(parity)
+               "r"(parity), "r"(kNanoseconds)
                : "memory");
 }
 

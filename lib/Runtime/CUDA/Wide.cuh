@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A block multiplies 256 rows of weights with a tile of slots of one expert,
-// then goes on to its next tile. Four warps bring data: the copy engine codes
+// then goes on to its next tile. Some warps bring data: the copy engine codes
 // and scales, the warps themselves the slots' rows of activations. Eight warps
 // compute: codes become 16-bit weights in registers, a step ahead of the matrix
 // instructions that take them from there. Gate and up of an output lie in one
@@ -37,7 +37,9 @@ struct WideParameters {
   int32_t groups;
   int32_t groupTiles;
   uint32_t groupMagic; ///< see divisionMagic
-  int32_t zeroShift;   ///< 1: the zero points' order has n3 lowest
+  /// Bits from a block of 16 outputs' zero point to the next block's, and to
+  /// that of the output eight further.
+  int32_t zeroSteps[2];
   uint32_t middle[2]; ///< by how much codes of the operand's middle are shifted
   int32_t scaleSteps; ///< steps that share scales
   int32_t secondTile; ///< from the first pair of row tiles to the second
@@ -61,6 +63,7 @@ enum class WideEnd { Rows, Silu, Any };
 struct WideKernel {
   void (*function)(const WideParameters);
   size_t shared;
+  unsigned threads;
 };
 
 /// Defined for each combination in a file of its own. `blocks`: of a

@@ -19,6 +19,10 @@ namespace wna16::cuda {
 template <typename T, int BITS, WideEnd END, int TT, int BLOCKS>
 class WideWorker {
   using Shared = WideShared<BITS, TT, BLOCKS>;
+  using Stage = typename Shared::Stage;
+  static_assert(offsetof(Shared, empty) ==
+                    offsetof(Shared, full) + sizeof(Shared::full),
+                "found from there");
   static constexpr int kWords = BITS / 4; ///< of an operand's codes
   /// Input tiles that are handed over at a time.
   static constexpr int kBatch = BLOCKS == 2 ? 1 : 2;
@@ -29,11 +33,26 @@ class WideWorker {
 public:
   __device__ WideWorker(const WideParameters &p, Shared &shared)
       : p(p), shared(shared), lane(threadIdx.x & 31),
-        warp((static_cast<int>(threadIdx.x) >> 5) - 4), group(warp >> 2),
-        pair(warp >> 1 & 1), half(warp & 1) {
+        warp((static_cast<int>(threadIdx.x) >> 5) - Shared::kLoaders),
+        group(warp >> 2), pair(warp >> 1 & 1), half(warp & 1),
+        stages(opaque(sharedAddress(shared.stages))),
+        full(opaque(sharedAddress(shared.full))), steps(p.inputTiles / 4),
+        scaleSteps(p.scaleSteps), secondGroup(p.groups > 1 && p.groupTiles < 4),
+        outputBytes(p.groups > 1 ? 2 : 4),
+        zeroBit(opaque(2 * half * p.zeroSteps[0])) {
+    const int g = lane >> 2;
+    codesAt = offsetof(Stage, codes) + pair * sizeof(Stage::codes[0]) +
+              (group * 32 + lane) * 4 * BITS + half * 2 * BITS;
+    // One group has an order of its own.
+    scalesAt = offsetof(Stage, scales) + pair * sizeof(Stage::scales[0]) +
+               group * sizeof(Stage::scales[0][0][0]) +
+               (p.groups > 1 ? g * 16 + half * 8
+                             : half * 64 + (g & 1) * 2 + (g >> 1) * 16);
+    zerosAt = opaque(offsetof(Stage, zeros) + pair * sizeof(Stage::zeros[0]) +
+                     group * sizeof(Stage::zeros[0][0][0]) + g * 4);
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
-      offset[j][0] = offset[j][1] = Element<T>::kMinusOffset & 0x7fff7fff;
+    for (int i = 0; i < 4; ++i)
+      offset[i >> 1][i & 1] = Element<T>::kMinusOffset & 0x7fff7fff;
   }
 
   __device__ void run(int tiles) {
@@ -43,8 +62,7 @@ public:
       waitFor(sharedAddress(&shared.known[q]), number / Shared::kItems & 1);
       multiplyAtLeast<kFirst>(shared.items[q].count);
       __syncwarp();
-      if (lane == 0)
-        arrive(sharedAddress(&shared.done[q]));
+      arrive(sharedAddress(&shared.done[q]));
     }
   }
 
@@ -58,55 +76,65 @@ private:
     multiply<N>();
   }
 
-  /// Opaque, so that addresses do not stay in registers from one number of
-  /// columns to another.
-  __device__ static int currentLane() {
-    int lane;
-    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
+  /// Kept in a register instead of being found out again.
+  static __device__ uint32_t opaque(uint32_t value) {
+    uint32_t result;
+    asm volatile("mov.u32 %0, %1;" : "=r"(result) : "r"(value));
+    return result;
   }
 
   //===--------------------------------------------------------------------===//
   // Codes to weights
   //===--------------------------------------------------------------------===//
 
-  /// Two scales of each operand, in both halves of a register.
-  __device__ void loadScales(const typename Shared::Stage &stage, int row,
-                             int lane) {
-    const int at = row * 2 + group;
-    const uint16_t *from = stage.scales[pair][0][0] + at * 64;
-    const int g = lane >> 2;
+  /// Two scales of each operand, in both halves of a register, and what to take
+  /// from its codes. Group 1 is that of a step's second half, if groups are
+  /// that short.
+  __device__ void loadScales(int groupOfStep) {
+    const uint32_t scales =
+        stage() + scalesAt + groupOfStep * int(sizeof(Stage::scales[0][0]));
 #pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const int u = 2 * half + j;
-      uint32_t both;
-      if (p.groups > 1) {
-        both = *reinterpret_cast<const uint32_t *>(from + 8 * g + 2 * u);
-      } else {
-        const uint16_t *one =
-            from + 32 * (u >> 1) + 4 * (u & 1) + (g & 1) + 8 * (g >> 1);
-        both = one[0] | uint32_t(one[2]) << 16;
-      }
-      scale[j][0] = __byte_perm(both, 0, 0x1010);
-      scale[j][1] = __byte_perm(both, 0, 0x3232);
+    for (int i = 0; i < 4; ++i) {
+      const int j = i >> 1, n3 = i & 1;
+      uint16_t value;
+      asm volatile("ld.shared.u16 %0, [%1];"
+                   : "=h"(value)
+                   : "r"(scales + (2 * j + n3) * outputBytes));
+      scale[j][n3] = __byte_perm(value, 0, 0x1010);
     }
-    if (!p.hasZeros)
-      return;
-    const uint32_t word = stage.zeros[pair][0][0][at * 8 + g];
+    if (p.hasZeros)
+      loadZeros(stage() + zerosAt +
+                groupOfStep * int(sizeof(Stage::zeros[0][0])));
+  }
+
+  __device__ void loadZeros(uint32_t at) {
+    uint32_t word;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(at));
+    word >>= zeroBit;
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
-#pragma unroll
-      for (int n3 = 0; n3 < 2; ++n3) {
-        const int u = 2 * half + j;
-        const int nibble = p.zeroShift ? n3 + 2 * u : u + 4 * n3;
-        const uint32_t z = word >> (4 * nibble) & 15;
-        offset[j][n3] = Element<T>::kMagic | z | z << 16;
-      }
+    for (int i = 0; i < 4; ++i) {
+      const int j = i >> 1, n3 = i & 1;
+      const uint32_t z = word >> (j * p.zeroSteps[0] + n3 * p.zeroSteps[1]);
+      offset[j][n3] =
+          andOr(__byte_perm(z, 0, 0x4040), 0x000f000f, Element<T>::kMagic);
+    }
+  }
+
+  static __device__ void loadWords(uint32_t at, uint32_t (&to)[2]) {
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(to[0]), "=r"(to[1])
+                 : "r"(at)
+                 : "memory");
+  }
+  static __device__ void loadWords(uint32_t at, uint32_t (&to)[4]) {
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
   }
 
   /// The 16 x 16 weights of an operand.
-  __device__ void decode(const uint32_t (&word)[kWords], int j,
-                         uint32_t (&a)[4]) const {
+  __device__ void decode(const uint32_t *word, int j, uint32_t (&a)[4]) const {
     if constexpr (BITS == 4) {
       constexpr uint32_t kMask = 0x000f000f;
       constexpr uint32_t kMagic = Element<T>::kMagic;
@@ -128,29 +156,16 @@ private:
       a[i] = Element<T>::mul(a[i], scale[j][i & 1]);
   }
 
+  __device__ uint32_t stage() const {
+    return stages + at.index * static_cast<int>(sizeof(Stage));
+  }
+
   /// This warp's codes of the four input tiles of a step, once they have come.
-  __device__ void loadCodes(int at, int lane,
-                            uint32_t (&words)[4][2][kWords]) const {
-    const int place = at % Shared::kStages;
-    waitFor(sharedAddress(&shared.full[place]), at / Shared::kStages & 1);
-    const unsigned char *codes = shared.stages[place].codes[pair] +
-                                 (group * 32 + lane) * 4 * BITS +
-                                 half * 2 * BITS;
+  __device__ void loadCodes(uint32_t (&words)[4][2 * kWords]) const {
+    waitFor(full + at.index * 8, at.phase);
 #pragma unroll
-    for (int tile = 0; tile < 4; ++tile) {
-      const unsigned char *from = codes + tile * 256 * BITS;
-      if constexpr (BITS == 4) {
-        const uint2 both = *reinterpret_cast<const uint2 *>(from);
-        words[tile][0][0] = both.x;
-        words[tile][1][0] = both.y;
-      } else {
-        const uint4 all = *reinterpret_cast<const uint4 *>(from);
-        words[tile][0][0] = all.x;
-        words[tile][0][1] = all.y;
-        words[tile][1][0] = all.z;
-        words[tile][1][1] = all.w;
-      }
-    }
+    for (int tile = 0; tile < 4; ++tile)
+      loadWords(stage() + codesAt + tile * 256 * BITS, words[tile]);
   }
 
   //===--------------------------------------------------------------------===//
@@ -161,56 +176,66 @@ private:
   /// instructions of those before run.
   template <int N>
   __device__ void multiply() {
-    uint32_t operands[2][kBatch][2][4];
-    uint32_t words[4][2][kWords];
+    uint32_t words[4][2 * kWords];
     float sums[2][N / 2];
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
       for (int i = 0; i < N / 2; ++i)
         sums[j][i] = 0;
-    const int steps = p.inputTiles / 4, lane = currentLane();
-    int untilScales = 0;
-    for (int s = 0; s < steps; ++s, ++step) {
-      const auto &stage = shared.stages[step % Shared::kStages];
-      loadCodes(step, lane, words);
-      const uint64_t inputs = swizzledOperand(sharedAddress(stage.inputs));
+    loadCodes(words);
+    for (int s = 0, untilScales = 0; s < steps; ++s, --untilScales) {
       if (untilScales == 0) {
-        loadScales(stage, 0, lane);
-        untilScales = p.scaleSteps;
+        loadScales(0);
+        untilScales = scaleSteps;
       }
-      --untilScales;
-#pragma unroll
-      for (int batch = 0; batch < 4 / kBatch; ++batch) {
-        if (batch * kBatch == 2 && p.groups > 1 && p.groupTiles < 4)
-          loadScales(stage, 1, lane);
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i)
-#pragma unroll
-          for (int j = 0; j < 2; ++j)
-            decode(words[kBatch * batch + i][j], j, operands[batch & 1][i][j]);
-        fenceRegisters();
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i)
-#pragma unroll
-          for (int j = 0; j < 2; ++j)
-            Wgmma<T, N>::run(sums[j], operands[batch & 1][i][j],
-                             inputs + 2 * (kBatch * batch + i));
-        commitProducts();
-        // The ones before are done: their registers can be written again.
-        waitForProducts<1>();
-        if (batch == 0 && s > 0)
-          release(step - 1);
-      }
+      multiplyStep<N>(s, words, sums);
     }
     waitForProducts<0>();
-    release(step - 1);
+    release(before);
     finish<N>(sums);
   }
 
-  __device__ void release(int past) {
+  template <int N>
+  __device__ void multiplyStep(int s, uint32_t (&words)[4][2 * kWords],
+                               float (&sums)[2][N / 2]) {
+    constexpr int kBatches = 4 / kBatch;
+    const uint64_t inputs = swizzledOperand(stage());
+#pragma unroll
+    for (int batch = 0; batch < kBatches; ++batch) {
+      auto &operand = operands[batch & 1];
+      if (batch * kBatch == 2 && secondGroup)
+        loadScales(1);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          decode(words[kBatch * batch + i] + j * kWords, j, operand[i][j]);
+      fenceRegisters();
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          Wgmma<T, N>::run(sums[j], operand[i][j],
+                           inputs + 2 * (kBatch * batch + i));
+      commitProducts();
+      if (batch == kBatches - 1) {
+        // Codes come from shared memory while products are waited for.
+        before = at.index;
+        at.advance();
+        if (s + 1 < steps)
+          loadCodes(words);
+      }
+      // The ones before are done: their registers can be written again.
+      waitForProducts<1>();
+      if (batch == 0 && s > 0)
+        release(before);
+    }
+  }
+
+  __device__ void release(int place) const {
     if (lane == 0)
-      arrive(sharedAddress(&shared.empty[past % Shared::kStages]));
+      arrive(full + (Shared::kStages + place) * 8);
   }
 
   //===--------------------------------------------------------------------===//
@@ -398,14 +423,24 @@ private:
   const WideParameters &p;
   Shared &shared;
   const int lane, warp, group, pair, half;
-  int step = 0;   ///< of all items
+  const uint32_t stages, full;         ///< addresses in shared memory
+  const int steps;                     ///< of an item
+  const int scaleSteps;                ///< that share scales
+  const bool secondGroup;              ///< a step has inputs of two groups
+  const int outputBytes;               ///< from a lane's scale to its next
+  const uint32_t zeroBit;              ///< of the lane's first zero point
+  uint32_t codesAt, scalesAt, zerosAt; ///< of the lane, in a stage
+  RingPlace<Shared::kStages> at;
+  int before = 0; ///< place of the step before
   int number = 0; ///< of the item
+  uint32_t operands[2][kBatch][2][4];
   uint32_t scale[2][2];
   uint32_t offset[2][2];
 };
 
 template <typename T, int BITS, WideEnd END, int TT, int BLOCKS>
-__global__ void __launch_bounds__(384, BLOCKS)
+__global__ void __launch_bounds__(WideShared<BITS, TT, BLOCKS>::kThreads,
+                                  BLOCKS)
     wideKernelOf(const __grid_constant__ WideParameters p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using Shared = WideShared<BITS, TT, BLOCKS>;
@@ -415,14 +450,14 @@ __global__ void __launch_bounds__(384, BLOCKS)
     prefetchMap(p.codes);
     prefetchMap(p.scales);
     for (int i = 0; i < Shared::kStages; ++i) {
-      initBarrier(sharedAddress(&shared.copied[i]), 64);
+      initBarrier(sharedAddress(&shared.copied[i]), 32 * Shared::kInputWarps);
       initBarrier(sharedAddress(&shared.full[i]), 2);
       initBarrier(sharedAddress(&shared.empty[i]), 8);
     }
     for (int i = 0; i < Shared::kItems; ++i) {
       initBarrier(sharedAddress(&shared.known[i]), 1);
-      initBarrier(sharedAddress(&shared.listed[i]), 1);
-      initBarrier(sharedAddress(&shared.done[i]), 8);
+      initBarrier(sharedAddress(&shared.listed[i]), 32);
+      initBarrier(sharedAddress(&shared.done[i]), 8 * 32);
     }
     fenceBarriers();
   }
@@ -430,7 +465,7 @@ __global__ void __launch_bounds__(384, BLOCKS)
   waitForPrevious();
   __syncthreads();
   const int tiles = *p.sorted.numTiles;
-  if (threadIdx.x < 128) {
+  if (threadIdx.x < 32 * Shared::kLoaders) {
     asm volatile(
         "setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Shared::kFewRegisters));
     WideLoader<BITS, TT, BLOCKS>(p, shared, tiles).run();
@@ -444,8 +479,9 @@ __global__ void __launch_bounds__(384, BLOCKS)
 
 template <typename T, int BITS, WideEnd END, int TT, int BLOCKS>
 WideKernel wideKernelWith() {
-  return {wideKernelOf<T, BITS, END, TT, BLOCKS>,
-          sizeof(WideShared<BITS, TT, BLOCKS>)};
+  using Shared = WideShared<BITS, TT, BLOCKS>;
+  return {wideKernelOf<T, BITS, END, TT, BLOCKS>, sizeof(Shared),
+          Shared::kThreads};
 }
 
 template <typename T, int BITS, WideEnd END>

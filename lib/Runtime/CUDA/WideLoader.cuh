@@ -17,10 +17,16 @@ namespace wna16::cuda {
 /// blocks on a multiprocessor.
 template <int BITS, int TT, int BLOCKS>
 struct WideShared {
-  static constexpr int kBlocks = BLOCKS;
+  /// Warps that copy activations, and all that bring data: groups of four. Two
+  /// take longer over 128 rows than their products do.
+  static constexpr int kInputWarps = TT == 128 ? 4 : 2;
+  static constexpr int kLoaders = (2 + kInputWarps + 3) / 4 * 4;
+  static constexpr int kThreads = (kLoaders + 8) * 32;
   /// Registers of the warps that bring and of those that compute.
-  static constexpr int kFewRegisters = BLOCKS == 2 ? 32 : 40;
-  static constexpr int kManyRegisters = BLOCKS == 2 ? 104 : 232;
+  static constexpr int kFewRegisters = kLoaders == 8 || BLOCKS == 2 ? 32 : 40;
+  static constexpr int kManyRegisters = kLoaders == 8 ? 224
+                                        : BLOCKS == 2 ? 104
+                                                      : 232;
   /// Two pairs of row tiles, each four input tiles long.
   static constexpr int kCodeBytes = 2048 * BITS;
   static constexpr int kMaxGroups = 2;
@@ -74,16 +80,18 @@ struct RingPlace {
 };
 
 //===----------------------------------------------------------------------===//
-// Four warps that bring data
+// Warps that bring data
 //===----------------------------------------------------------------------===//
 
-/// One warp has the copy engine bring codes and scales, two copy the slots'
+/// One warp has the copy engine bring codes and scales, some copy the slots'
 /// rows of activations, and one makes these known to the matrix units.
 template <int BITS, int TT, int BLOCKS>
 class WideLoader {
   using Shared = WideShared<BITS, TT, BLOCKS>;
   using Place = RingPlace<Shared::kStages>;
-  static constexpr int kRows = TT / 8; ///< that a thread copies from
+  /// Rows that are copied at once, and how many a thread copies from.
+  static constexpr int kAtOnce = Shared::kInputWarps * 4;
+  static constexpr int kRows = TT / kAtOnce;
 
 public:
   __device__ WideLoader(const WideParameters &p, Shared &shared, int tiles)
@@ -99,7 +107,7 @@ public:
         bringWeights(find(i), number, at);
       else if (warp == 1)
         announce(at);
-      else
+      else if (warp < 2 + Shared::kInputWarps)
         bringInputs(find(i), at);
     }
     // No thread leaves before its copies have come.
@@ -157,9 +165,7 @@ private:
       item.weights[lane + 32 * i] =
           weighted && slots[i] >= 0 ? weightOf(p.routing, slots[i]) : 1.0f;
     }
-    __syncwarp();
-    if (lane == 0)
-      arrive(sharedAddress(&shared.listed[place]));
+    arrive(sharedAddress(&shared.listed[place]));
   }
 
   __device__ void copyWeights(int index, int rowTile, int inputTile,
@@ -192,15 +198,15 @@ private:
     const auto width = static_cast<uint32_t>(p.inWidth / 8);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const int index = min(row + 8 * i, work.tile.count - 1);
+      const int index = min(row + kAtOnce * i, work.tile.count - 1);
       const int slot = p.sorted.order[work.tile.begin + index];
       const int from = p.first ? slot / static_cast<int>(p.routing.topK) : slot;
       rows[i] = from * width + piece;
     }
-    const int last = (work.tile.count + 7) / 8;
+    const int last = (work.tile.count + kAtOnce - 1) / kAtOnce;
     const char *from = static_cast<const char *>(p.in);
     const uint32_t to = sharedAddress(shared.stages[0].inputs) + row * 128 +
-                        ((piece ^ row) << 4);
+                        ((piece ^ (row & 7)) << 4);
     int64_t left = p.inWidth - piece * 8;
     for (int t = 0; t < p.inputTiles; t += 4, from += 128, left -= 64) {
       waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
@@ -211,7 +217,8 @@ private:
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
         if (i < last)
-          copyOrClear(stage + i * 1024, base + uint64_t(rows[i]) * 16, inside);
+          copyOrClear(stage + i * kAtOnce * 128, base + uint64_t(rows[i]) * 16,
+                      inside);
       asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
                        sharedAddress(&shared.copied[at.index]))
                    : "memory");
