@@ -164,7 +164,9 @@ def ResultsToOuts : Pass<"wna16-results-to-outs", "::mlir::ModuleOp"> {
   let description = [{
     Each tensor result gets a buffer argument with its attributes, in which it
     is computed in place; what cannot be is copied there. After bufferization
-    nothing is returned and nothing allocated for a result.
+    nothing is returned and nothing allocated for a result. The other tensors
+    stay as the caller gave them: they are marked `bufferization.writable =
+    false` unless the function says otherwise.
 
     ```mlir
     func.func @forward(%x: tensor<?x8xf32>) -> (tensor<?x8xf32> {wna16.name = "out"})

@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/SymbolTable.h"
@@ -52,40 +53,80 @@ struct Extent {
   int64_t axis;
 };
 
-/// Follows a dynamic extent through inits, empty tensors, casts and `calls`
-/// levels of calls to an argument.
-std::optional<Extent> findExtent(Value value, int64_t axis, int calls = 8) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return isa<func::FuncOp>(argument.getOwner()->getParentOp())
-               ? std::optional(Extent{argument, axis})
-               : std::nullopt;
-  Operation *def = value.getDefiningOp();
-  if (auto style = dyn_cast<DestinationStyleOpInterface>(def))
-    return findExtent(style.getTiedOpOperand(cast<OpResult>(value))->get(),
-                      axis, calls);
-  if (auto cast = dyn_cast<tensor::CastOp>(def))
-    return findExtent(cast.getSource(), axis, calls);
-  if (auto empty = dyn_cast<tensor::EmptyOp>(def)) {
-    auto dim = empty.getType().isDynamicDim(axis)
+/// Follows dynamic extents through inits, empty tensors, casts, loops,
+/// conditionals and calls to an argument.
+class ExtentFinder {
+public:
+  std::optional<Extent> find(Value value, int64_t axis) {
+    // An extent that depends on itself stays unknown.
+    auto [entry, isNew] = known.try_emplace({value, axis}, std::nullopt);
+    if (!isNew)
+      return entry->second;
+    std::optional<Extent> extent = follow(value, axis);
+    known[{value, axis}] = extent;
+    return extent;
+  }
+
+private:
+  std::optional<Extent> follow(Value value, int64_t axis) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return followArgument(argument, axis);
+    auto result = cast<OpResult>(value);
+    Operation *def = result.getOwner();
+    unsigned number = result.getResultNumber();
+    if (auto style = dyn_cast<DestinationStyleOpInterface>(def))
+      return find(style.getTiedOpOperand(result)->get(), axis);
+    if (auto cast = dyn_cast<tensor::CastOp>(def))
+      return find(cast.getSource(), axis);
+    if (auto loop = dyn_cast<scf::ForOp>(def))
+      return same(loop.getInitArgs()[number], loop.getYieldedValues()[number],
+                  axis);
+    if (auto branch = dyn_cast<scf::IfOp>(def))
+      return same(branch.thenYield().getOperand(number),
+                  branch.elseYield().getOperand(number), axis);
+    if (auto call = dyn_cast<func::CallOp>(def))
+      return followCall(call, number, axis);
+    auto empty = dyn_cast<tensor::EmptyOp>(def);
+    auto dim = empty && empty.getType().isDynamicDim(axis)
                    ? empty.getDynamicSize(axis).getDefiningOp<tensor::DimOp>()
                    : tensor::DimOp();
     std::optional<int64_t> index = dim ? dim.getConstantIndex() : std::nullopt;
-    return index ? findExtent(dim.getSource(), *index, calls) : std::nullopt;
+    return index ? find(dim.getSource(), *index) : std::nullopt;
   }
-  auto call = calls > 0 ? dyn_cast<func::CallOp>(def) : func::CallOp();
-  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-                           call, call.getCalleeAttr())
-                     : func::FuncOp();
-  if (!callee || callee.isExternal() || !callee.getBody().hasOneBlock())
-    return std::nullopt;
-  Value returned = callee.getBody().front().getTerminator()->getOperand(
-      cast<OpResult>(value).getResultNumber());
-  std::optional<Extent> inner = findExtent(returned, axis, calls - 1);
-  if (!inner)
-    return std::nullopt;
-  return findExtent(call.getOperand(inner->argument.getArgNumber()),
-                    inner->axis, calls);
-}
+
+  /// What a loop carries has the extents of its init, if its results do.
+  std::optional<Extent> followArgument(BlockArgument argument, int64_t axis) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (isa<func::FuncOp>(parent))
+      return Extent{argument, axis};
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    OpOperand *init = loop ? loop.getTiedLoopInit(argument) : nullptr;
+    return init ? find(init->get(), axis) : std::nullopt;
+  }
+
+  std::optional<Extent> followCall(func::CallOp call, unsigned number,
+                                   int64_t axis) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    if (!callee || callee.isExternal() || !callee.getBody().hasOneBlock())
+      return std::nullopt;
+    Operation *terminator = callee.getBody().front().getTerminator();
+    std::optional<Extent> inner = find(terminator->getOperand(number), axis);
+    if (!inner)
+      return std::nullopt;
+    return find(call.getOperand(inner->argument.getArgNumber()), inner->axis);
+  }
+
+  std::optional<Extent> same(Value a, Value b, int64_t axis) {
+    std::optional<Extent> first = find(a, axis), second = find(b, axis);
+    return first && second && first->argument == second->argument &&
+                   first->axis == second->axis
+               ? first
+               : std::nullopt;
+  }
+
+  llvm::DenseMap<std::pair<Value, int64_t>, std::optional<Extent>> known;
+};
 
 /// Adds a buffer argument for result `index` and computes the result in it.
 void addOut(func::FuncOp function, func::ReturnOp terminator, unsigned index) {
@@ -158,7 +199,7 @@ private:
     for (int64_t axis = 0; axis < type.getRank(); ++axis) {
       if (!type.isDynamicDim(axis))
         continue;
-      std::optional<Extent> extent = findExtent(result.get(), axis);
+      std::optional<Extent> extent = ExtentFinder().find(result.get(), axis);
       auto source = extent
                         ? dyn_cast<RankedTensorType>(extent->argument.getType())
                         : RankedTensorType();
@@ -174,7 +215,18 @@ private:
     return success();
   }
 
+  /// What a caller hands over stays as it is, unless the function says that it
+  /// may be written.
+  static void keepInputs(func::FuncOp function) {
+    Builder builder(function.getContext());
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+      if (isa<RankedTensorType>(function.getArgumentTypes()[i]) &&
+          !function.getArgAttr(i, kWritableAttrName))
+        function.setArgAttr(i, kWritableAttrName, builder.getBoolAttr(false));
+  }
+
   static void rewrite(func::FuncOp function) {
+    keepInputs(function);
     auto terminator =
         cast<func::ReturnOp>(function.getBody().front().getTerminator());
     llvm::BitVector dropped(function.getNumResults());

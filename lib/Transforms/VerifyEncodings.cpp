@@ -73,14 +73,14 @@ struct VerifyDisassembled
       }
       if (!isa_and_nonnull<WNA16Dialect>(op->getDialect()))
         return WalkResult::advance();
+      if (op->getParentOfType<ModuleOp>() != module) {
+        op->emitError() << "expected layers and kernels in functions of the "
+                           "outermost module; lower a nested one on its own";
+        return WalkResult::interrupt();
+      }
       if (!isa<KernelPlanOp, KernelRunOp>(op)) {
         op->emitError() << "expected '" << op->getName()
                         << "' to be a kernel or linalg after disassembly";
-        return WalkResult::interrupt();
-      }
-      if (op->getParentOfType<ModuleOp>() != module) {
-        op->emitError() << "expected kernels in functions of the outermost "
-                           "module; lower a nested module on its own";
         return WalkResult::interrupt();
       }
       return WalkResult::advance();

@@ -75,3 +75,31 @@ func.func @endless(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = call @again(%x) : (tensor<?xf32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+// expected-error @below {{expected axis 0 of result 0 ('tensor<?xf32>')}}
+func.func @branches(%c: i1, %x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = scf.if %c -> tensor<?xf32> {
+    scf.yield %x : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// A loop that grows what it carries.
+// expected-error @below {{expected axis 0 of result 0 ('tensor<?xf32>')}}
+func.func @grows(%n: index, %x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %m = tensor.dim %a, %c0 : tensor<?xf32>
+    %more = arith.addi %m, %c1 : index
+    %e = tensor.empty(%more) : tensor<?xf32>
+    scf.yield %e : tensor<?xf32>
+  }
+  return %0 : tensor<?xf32>
+}

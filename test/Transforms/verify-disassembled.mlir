@@ -30,7 +30,7 @@ func.func @operation(%l: tensor<?x8xf32>, %w: tensor<?x2xf32>, %i: tensor<?x2xi3
 module {
   module @inner {
     func.func @nested(%x: tensor<?x64xf32>, %w: tensor<8x64xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      // expected-error @below {{expected kernels in functions of the outermost module; lower a nested module on its own}}
+      // expected-error @below {{expected layers and kernels in functions of the outermost module; lower a nested one on its own}}
       %p = wna16.kernel_plan linear @wna16_cpu_linear {weight = tensor<64x8xf32, #wna16.dense>}
       %0 = wna16.kernel_run %p ins(%x, %w : tensor<?x64xf32>, tensor<8x64xf32>) outs(%y : tensor<?x8xf32>)
           roles ["x", "weight.codes", "y"] -> tensor<?x8xf32>
