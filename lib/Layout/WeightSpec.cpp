@@ -171,11 +171,20 @@ static bool isFloat(ScalarType type) {
          type == ScalarType::F32;
 }
 
+/// "4 or 8", "8"; floats have no codes.
+static std::string widthsOf(const LayoutEntry &layout) {
+  std::string widths = layout.codes4.empty() ? "" : "4";
+  if (!layout.codes8.empty())
+    widths += widths.empty() ? "8" : " or 8";
+  return widths.empty() ? "floats alone" : widths;
+}
+
 static Failure checkCodesAndGroups(const WeightSpec &spec) {
   const LayoutEntry &layout = *spec.layout;
   if ((spec.bits() == 4 ? layout.codes4 : layout.codes8).empty())
-    return fail("expected codes of another width, got bits = " +
-                std::to_string(spec.bits()) + in(spec));
+    return fail("expected codes of a width that the layout holds (" +
+                widthsOf(layout) +
+                "), got bits = " + std::to_string(spec.bits()) + in(spec));
   if (spec.group != -1 && spec.group < 1)
     return fail("expected a positive group or -1, got " +
                 std::to_string(spec.group));

@@ -89,7 +89,12 @@ int printText(const Checkpoint &checkpoint, llvm::raw_ostream &os) {
     os << (finding.fault ? "fault: " : "note: ") << finding.tensor << ": "
        << finding.text << "\n";
   }
-  os << checkpoint.layers().size() << " MoE layers, " << faults << " faults\n";
+  auto counted = [](size_t number, llvm::StringRef what) {
+    return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s")
+        .str();
+  };
+  os << counted(checkpoint.layers().size(), "MoE layer") << ", "
+     << counted(faults, "fault") << "\n";
   return faults;
 }
 

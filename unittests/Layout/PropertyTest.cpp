@@ -526,14 +526,16 @@ TEST(Messages, NameNumbersAndRemedy) {
       {"gptq", CodeType::U4B8, -1, 64, 32,
        "expected input in 0..2147483648, got -1"},
       {"cpu_blocked", CodeType::U8, 128, 64, 32,
-       "expected codes of another width, got bits = 8 for layout cpu_blocked"},
+       "expected codes of a width that the layout holds (4), got bits = 8 for "
+       "layout cpu_blocked"},
       {"trtllm", CodeType::S4, 256, 128, 64,
        "expected group 32, got 64 for layout trtllm"},
       {"trtllm", CodeType::S4, 256, 64, 32,
        "expected rows (64) to be a multiple of 128 for layout trtllm; pad to "
        "128"},
       {"dense", CodeType::U4B8, 64, 64, 32,
-       "expected codes of another width, got bits = 4 for layout dense"},
+       "expected codes of a width that the layout holds (floats alone), got "
+       "bits = 4 for layout dense"},
       {"marlin", CodeType::Dense, 64, 64, -1,
        "expected codes, got dense elements for layout marlin; use layout "
        "dense"},
