@@ -110,7 +110,8 @@ def HoistPrepare : Pass<"wna16-hoist-prepare", "::mlir::ModuleOp"> {
            "arguments and loses its body, the target becomes cpu and "
            "wna16.prepared_for names the one that there was">,
   ];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::wna16::WNA16Dialect"];
 }
 
 def Emulate : Pass<"wna16-emulate", "::mlir::ModuleOp"> {

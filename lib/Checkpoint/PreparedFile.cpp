@@ -204,8 +204,11 @@ public:
       return failure;
     // Longer than its header says, the file was none until here.
     if (::ftruncate(fd, layout.end) != 0 || ::fsync(fd) != 0 ||
-        ::rename(partial.c_str(), file.c_str()) != 0)
-      return failWith("cannot write " + file, errno);
+        ::rename(partial.c_str(), file.c_str()) != 0) {
+      int code = errno;
+      restoreJournal();
+      return failWith("cannot write " + file, code);
+    }
     finished = true;
     size_t slash = file.rfind('/');
     std::string directory =
@@ -222,9 +225,19 @@ private:
   /// What stands before the journal's steps.
   std::string mark() const { return std::string(kMagic) + layout.digest; }
 
+  /// Puts the journal back behind what is complete, but has not got its name.
+  void restoreJournal() {
+    std::string journal =
+        mark() + std::string(static_cast<size_t>(layout.steps), '\1');
+    hasJournal = ::pwrite(fd, journal.data(), journal.size(), layout.end) ==
+                     static_cast<ssize_t>(journal.size()) &&
+                 ::ftruncate(fd, layout.total()) == 0;
+  }
+
   bool anyDone() const {
-    return memory && std::memchr(memory + layout.journal(), 1,
-                                 static_cast<size_t>(layout.steps));
+    return memory &&
+           (!hasJournal || std::memchr(memory + layout.journal(), 1,
+                                       static_cast<size_t>(layout.steps)));
   }
 
   /// Opens the temporary file for this process alone. It is not `mine` when
@@ -287,6 +300,7 @@ private:
   int fd = -1;
   uint8_t *memory = nullptr;
   bool finished = false;
+  bool hasJournal = true; ///< it may be read through `memory`
   std::mutex mutex;
   std::vector<int64_t> pending;
   int64_t pendingBytes = 0;
@@ -306,6 +320,8 @@ PreparedFile::~PreparedFile() = default;
 Result<PreparedFile> PreparedFile::create(const std::string &file,
                                           const Content &content,
                                           int64_t syncBytes) {
+  if (file.empty())
+    return fail("expected the name of a file to write, got an empty one");
   Result<FileLayout> layout = layOut(content);
   if (!layout)
     return layout.takeFailure();

@@ -316,10 +316,17 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
     SmallVector<func::FuncOp> functions;
     llvm::json::Array descriptions;
     for (auto function : module.getOps<func::FuncOp>()) {
-      // Size functions are C functions as they are.
-      if (!function.isPublic() || function.isExternal() ||
-          function->hasAttr(kExtentsAttrName) || isScalar(function))
+      if (!function.isPublic() || function.isExternal())
         continue;
+      // Size functions and scalar ones are C functions as they are.
+      if (isScalar(function))
+        continue;
+      if (function->hasAttr(kExtentsAttrName)) {
+        function.emitError() << "expected " << kExtentsAttrName
+                             << " on a size function (index) -> index, got "
+                             << function.getFunctionType();
+        return signalPassFailure();
+      }
       if (failed(check(function)))
         return signalPassFailure();
       functions.push_back(function);

@@ -51,3 +51,10 @@ func.func @size(%n: index) -> index attributes {wna16.extents = [[0, 1]]} {
 func.func @scalar(%x: memref<8xf32>, %f: f32) {
   return
 }
+
+// -----
+
+// expected-error @below {{expected wna16.extents on a size function (index) -> index, got '(memref<4xf32>) -> ()'}}
+func.func @sized(%x: memref<4xf32>) attributes {wna16.extents = [[0, 0]]} {
+  return
+}

@@ -32,6 +32,9 @@ static Result<int> run(const Arguments &arguments) {
       compileToObject(**module, options);
   if (!object)
     return object.takeFailure();
+  if (!SymbolTable::lookupSymbolIn(**module, "wna16_module_description"))
+    return fail("the module has no public function on tensors: there would be "
+                "nothing to call in its library");
   if (Failure failure = linkLibrary(**object, arguments.get("-o")))
     return failure;
   if (getTarget(**module).getKind() == TargetKind::xpu)

@@ -111,6 +111,29 @@ TEST_F(PreparedFileTest, GoesOnWhereItWasLeft) {
   EXPECT_EQ(tensors->find("c")->data[0], 4);
 }
 
+TEST_F(PreparedFileTest, KeepsWhatCannotGetItsName) {
+  {
+    auto output = PreparedFile::create(file, content(), 1);
+    ASSERT_TRUE(output) << output.message();
+    fill(*output, 0, 4);
+    fs::create_directory(file);
+    Failure failure = output->finish();
+    EXPECT_EQ(failure.message, "cannot write " + file + ": Is a directory");
+  }
+  EXPECT_TRUE(fs::exists(partial));
+  fs::remove(file);
+  auto output = PreparedFile::create(file, content(), 1);
+  ASSERT_TRUE(output) << output.message();
+  for (int step = 0; step < 4; ++step)
+    EXPECT_TRUE(output->isDone(step)) << step;
+  Failure failure = output->finish();
+  ASSERT_FALSE(failure) << failure.message;
+  auto tensors = SafeTensors::open(file);
+  ASSERT_TRUE(tensors) << tensors.message();
+  EXPECT_EQ(tensors->find("b")->data[8191], 3);
+  EXPECT_FALSE(PreparedFile::create("", content(), 1));
+}
+
 TEST_F(PreparedFileTest, DoesNotTrustWhatIsNotOnDisk) {
   {
     auto output = PreparedFile::create(file, content(), 1000);
