@@ -20,6 +20,7 @@
 
 #include "Layout/Move.h"
 #include "Runtime/DType.h"
+#include "Runtime/Weight.h"
 #include "Runtime/wna16_cuda.h"
 
 #include <cuda_runtime.h>
@@ -102,21 +103,6 @@ struct Tensors {
   }
 };
 
-wna16_weight planOf(const WeightSpec &spec) {
-  wna16_weight plan = {};
-  plan.code = static_cast<int64_t>(spec.code);
-  plan.element = static_cast<int64_t>(spec.element);
-  plan.scale = static_cast<int64_t>(spec.scale);
-  plan.zeros = static_cast<int64_t>(spec.zeros);
-  plan.group = spec.group;
-  plan.layout = spec.layout->id;
-  plan.experts = spec.experts;
-  plan.input = spec.input;
-  plan.halves = spec.halves;
-  plan.output = spec.output;
-  return plan;
-}
-
 /// One pair; the stream is captured and replayed.
 class Run {
 public:
@@ -124,8 +110,8 @@ public:
       const Memory &to)
       : from(from), to(to) {
     plan.abi_version = WNA16_ABI_VERSION;
-    plan.source = planOf(source);
-    plan.target = planOf(target);
+    plan.source = weightOf(source);
+    plan.target = weightOf(target);
     tensors.add(source, from);
     copied = tensors.add(target, to);
     check(cudaStreamCreate(&stream));

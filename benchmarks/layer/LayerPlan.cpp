@@ -10,6 +10,7 @@
 
 #include "Layout/Catalogue.h"
 #include "Runtime/DType.h"
+#include "Runtime/Weight.h"
 
 #include <algorithm>
 #include <limits>
@@ -60,21 +61,6 @@ int64_t BenchWeight::bytes() const {
       [](int64_t sum, const StoredPart &part) { return sum + part.bytes(); });
 }
 
-static wna16_weight fieldsOf(const WeightSpec &spec) {
-  wna16_weight fields = {};
-  fields.code = static_cast<int64_t>(spec.code);
-  fields.element = static_cast<int64_t>(spec.element);
-  fields.scale = static_cast<int64_t>(spec.scale);
-  fields.zeros = static_cast<int64_t>(spec.zeros);
-  fields.group = spec.group;
-  fields.layout = spec.layout->id;
-  fields.experts = spec.experts;
-  fields.input = spec.input;
-  fields.halves = spec.halves;
-  fields.output = spec.output;
-  return fields;
-}
-
 //===----------------------------------------------------------------------===//
 // The layer
 //===----------------------------------------------------------------------===//
@@ -99,8 +85,8 @@ Result<LayerPlan> LayerPlan::create(const BenchOptions &options) {
   layer.w2 = std::move(*w2);
   wna16_experts_plan &plan = layer.plan;
   plan.abi_version = WNA16_ABI_VERSION;
-  plan.w13 = fieldsOf(layer.w13.spec);
-  plan.w2 = fieldsOf(layer.w2.spec);
+  plan.w13 = weightOf(layer.w13.spec);
+  plan.w2 = weightOf(layer.w2.spec);
   plan.hidden = options.hidden;
   plan.element = static_cast<int64_t>(options.element);
   plan.top_k = options.topK;

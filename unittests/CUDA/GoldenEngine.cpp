@@ -14,6 +14,8 @@
 #include "../Layout/GoldenEngine.h"
 #include "TestSupport.h"
 
+#include "Runtime/Weight.h"
+
 #include <cstring>
 
 using namespace wna16;
@@ -32,9 +34,9 @@ static void copyBack(const HostTensor &tensor, Bytes &bytes) {
   std::memcpy(bytes.data(), tensor.data(), bytes.size());
 }
 
-static TestWeight weightOf(const Stored &stored) {
+static TestWeight tensorsOf(const Stored &stored) {
   TestWeight weight;
-  weight.plan = planOf(stored.spec);
+  weight.plan = weightOf(stored.spec);
   const Result<std::vector<StoredPart>> storage = storageOf(stored.spec);
   for (const StoredPart &part : *storage)
     weight.parts[static_cast<int64_t>(part.part)] =
@@ -50,7 +52,7 @@ std::string engine::move(Stored &from, Stored &to) {
   Stored expected(to.spec);
   if (std::string bad = moveAll(from, expected); !bad.empty())
     return bad;
-  TestWeight source = weightOf(from), target = weightOf(to);
+  TestWeight source = tensorsOf(from), target = tensorsOf(to);
   const wna16_convert_plan plan = convertPlan(source.plan, target.plan);
   std::vector<HostTensor *> tensors;
   addParts(source, tensors);
@@ -70,7 +72,7 @@ std::string engine::move(Stored &from, Stored &to) {
 
 std::string engine::dequantize(Stored &from, Bytes &out) {
   const WeightSpec &spec = from.spec;
-  TestWeight source = weightOf(from);
+  TestWeight source = tensorsOf(from);
   // Files have the values of sorted rows as they lie, groups one after the
   // other; to a device those are rows in their order.
   if (spec.actOrder == ActOrder::Sorted) {
@@ -84,7 +86,7 @@ std::string engine::dequantize(Stored &from, Bytes &out) {
   dense.actOrder = ActOrder::None;
   dense.group = -1;
   dense.layout = findLayout("dense");
-  wna16_convert_plan plan = convertPlan(source.plan, planOf(dense));
+  wna16_convert_plan plan = convertPlan(source.plan, weightOf(dense));
   plan.scale_first = 1;
   HostTensor values =
       tensorOf(out, ScalarType::BF16, {spec.experts, spec.rows(), spec.input});
@@ -99,7 +101,8 @@ std::string engine::dequantize(Stored &from, Bytes &out) {
 
 std::string engine::moveBias(const WeightSpec &source, const Bytes &from,
                              const WeightSpec &target, Bytes &to) {
-  const wna16_convert_plan plan = convertPlan(planOf(source), planOf(target));
+  const wna16_convert_plan plan =
+      convertPlan(weightOf(source), weightOf(target));
   HostTensor in = tensorOf(from, ScalarType::F16,
                            {source.experts, source.halves, source.output});
   HostTensor out = tensorOf(to, ScalarType::F16,

@@ -19,6 +19,7 @@
 
 #include "Checkpoint/Checkpoint.h"
 #include "Layout/Move.h"
+#include "Runtime/Weight.h"
 
 #include "gtest/gtest.h"
 
@@ -31,21 +32,6 @@ using namespace wna16test;
 namespace {
 
 constexpr int64_t kTokens[] = {1, 7, 33};
-
-wna16_weight planOf(const WeightSpec &spec) {
-  return {static_cast<int64_t>(spec.code),
-          static_cast<int64_t>(spec.element),
-          static_cast<int64_t>(spec.scale),
-          static_cast<int64_t>(spec.zeros),
-          static_cast<int64_t>(spec.actOrder),
-          spec.group,
-          spec.layout->id,
-          spec.experts,
-          spec.input,
-          spec.halves,
-          spec.output,
-          spec.keptGroups};
-}
 
 /// How a backend stores a weight.
 struct Storage {
@@ -94,7 +80,7 @@ bool applies(const WeightSpec &source, const Storage &storage) {
 
 TestWeight loadWeight(const Checkpoint &checkpoint, const WeightSource &source,
                       const WeightSpec &spec) {
-  TestWeight weight = emptyWeight(planOf(spec));
+  TestWeight weight = emptyWeight(weightOf(spec));
   auto parts = storageOf(spec);
   EXPECT_TRUE(parts) << parts.message();
   size_t next = 0;
@@ -109,7 +95,7 @@ TestWeight loadWeight(const Checkpoint &checkpoint, const WeightSource &source,
 
 /// Brings a weight into a layout on the device.
 TestWeight convertOnDevice(TestWeight &source, const WeightSpec &wanted) {
-  TestWeight result = emptyWeight(planOf(wanted));
+  TestWeight result = emptyWeight(weightOf(wanted));
   const wna16_convert_plan plan = convertPlan(source.plan, result.plan);
   std::vector<HostTensor *> tensors;
   addParts(source, tensors);

@@ -76,23 +76,6 @@ wna16_status wna16test::runOnDevice(wna16_kernel kernel, const void *plan,
   return status;
 }
 
-wna16_weight wna16test::planOf(const wna16::WeightSpec &spec) {
-  wna16_weight plan = {};
-  plan.code = static_cast<int64_t>(spec.code);
-  plan.element = static_cast<int64_t>(spec.element);
-  plan.scale = static_cast<int64_t>(spec.scale);
-  plan.zeros = static_cast<int64_t>(spec.zeros);
-  plan.act_order = static_cast<int64_t>(spec.actOrder);
-  plan.group = spec.group;
-  plan.layout = spec.layout->id;
-  plan.experts = spec.experts;
-  plan.input = spec.input;
-  plan.halves = spec.halves;
-  plan.output = spec.output;
-  plan.kept_groups = spec.keptGroups;
-  return plan;
-}
-
 void wna16test::addParts(TestWeight &weight,
                          std::vector<HostTensor *> &tensors) {
   for (HostTensor &part : weight.parts)

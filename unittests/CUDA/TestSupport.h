@@ -48,9 +48,6 @@ wna16_status runOnDevice(wna16_kernel kernel, const void *plan,
 /// fails.
 HostTensor outputOnDevice(Layer &layer);
 
-/// A specification as the ABI has it.
-wna16_weight planOf(const wna16::WeightSpec &spec);
-
 /// A weight's six tensors, in order.
 void addParts(TestWeight &weight, std::vector<HostTensor *> &tensors);
 

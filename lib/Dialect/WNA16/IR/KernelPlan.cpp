@@ -8,6 +8,7 @@
 
 #include "Dialect/WNA16/IR/KernelPlan.h"
 #include "Dialect/WNA16/IR/WNA16.h"
+#include "Runtime/Weight.h"
 #include "Runtime/wna16_cuda.h"
 
 #include <cstring>
@@ -88,7 +89,7 @@ public:
         attr ? getWeightSpec(attr.getValue()) : std::nullopt;
     if (!spec)
       return complain(field, "an encoded tensor type"), wna16_weight();
-    return pack(*spec);
+    return weightOf(*spec);
   }
 
   /// The weight whose outputs a bias type has.
@@ -98,7 +99,7 @@ public:
         attr ? getBiasSpec(attr.getValue()) : std::nullopt;
     if (!spec)
       return complain(field, "a bias type"), wna16_weight();
-    return pack(*spec);
+    return weightOf(*spec);
   }
 
   /// Adds the window to a plan, if there is one.
@@ -117,21 +118,6 @@ public:
   Failure takeFailure() { return std::move(error); }
 
 private:
-  static wna16_weight pack(const WeightSpec &spec) {
-    return {static_cast<int64_t>(spec.code),
-            static_cast<int64_t>(spec.element),
-            static_cast<int64_t>(spec.scale),
-            static_cast<int64_t>(spec.zeros),
-            static_cast<int64_t>(spec.actOrder),
-            spec.group,
-            spec.layout->id,
-            spec.experts,
-            spec.input,
-            spec.halves,
-            spec.output,
-            spec.keptGroups};
-  }
-
   void complain(StringRef field, StringRef expected) {
     if (error)
       return;
