@@ -465,9 +465,10 @@ headerOf(const std::vector<TensorToWrite> &tensors,
   return text;
 }
 
-bool writeAll(const std::string &file, const std::string &header,
-              const std::vector<TensorToWrite> &tensors,
-              const std::vector<int64_t> &sizes) {
+Failure writeAll(const std::string &file, const std::string &header,
+                 const std::vector<TensorToWrite> &tensors,
+                 const std::vector<int64_t> &sizes) {
+  errno = 0;
   std::ofstream stream(file, std::ios::binary | std::ios::trunc);
   char length[kLengthBytes];
   for (int64_t i = 0; i < kLengthBytes; ++i)
@@ -478,7 +479,10 @@ bool writeAll(const std::string &file, const std::string &header,
     if (sizes[i] != 0)
       stream.write(static_cast<const char *>(tensors[i].data), sizes[i]);
   stream.close();
-  return !stream.fail();
+  if (!stream.fail())
+    return ok();
+  return fail("cannot write " + file + ": " +
+              std::strerror(errno ? errno : EIO));
 }
 
 } // namespace
@@ -496,14 +500,12 @@ wna16::writeSafeTensors(const std::string &file,
   // A rename would put a file in the place of a device such as /dev/null.
   if (struct ::stat status;
       ::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    return writeAll(file, *header, tensors, *sizes)
-               ? ok()
-               : fail("cannot write " + file);
+    return writeAll(file, *header, tensors, *sizes);
   std::string temporary = file + ".tmp" + std::to_string(::getpid());
-  bool written = writeAll(temporary, *header, tensors, *sizes) &&
-                 std::rename(temporary.c_str(), file.c_str()) == 0;
-  if (written)
-    return ok();
-  std::remove(temporary.c_str());
-  return fail("cannot write " + file);
+  Failure failure = writeAll(temporary, *header, tensors, *sizes);
+  if (!failure && std::rename(temporary.c_str(), file.c_str()) != 0)
+    failure = fail("cannot write " + file + ": " + std::strerror(errno));
+  if (failure)
+    std::remove(temporary.c_str());
+  return failure;
 }

@@ -136,19 +136,28 @@ private:
                    command.name + " are " + optionNames())
                       .str());
     bool hasValue = name.size() < text.size();
-    if (option->value.empty()) {
-      if (hasValue)
-        return fail((name + " takes no value, got '" + value + "'").str());
-    } else if (!hasValue) {
-      if (given.empty())
-        return fail(("expected " + name + " " + option->value).str());
+    if (option->value.empty() && hasValue)
+      return fail((name + " takes no value, got '" + value + "'").str());
+    if (!option->value.empty() && !hasValue && !given.empty())
       value = take();
-    }
-    if (!option->choices.empty() && !isChoice(*option, value))
-      return fail((name + ": expected " + llvm::join(choicesOf(*option), ", ") +
-                   ", got '" + value + "'")
+    return addValue(*option, value, arguments.values[name]);
+  }
+
+  static Failure addValue(const Option &option, llvm::StringRef value,
+                          std::vector<std::string> &values) {
+    if (!option.value.empty() && value.empty())
+      return fail(("expected " + option.name + " " + option.value).str());
+    if (!option.choices.empty() && !isChoice(option, value))
+      return fail((option.name + ": expected " +
+                   llvm::join(choicesOf(option), ", ") + ", got '" + value +
+                   "'")
                       .str());
-    arguments.values[name].push_back(value.str());
+    if (!option.value.empty() && !option.value.ends_with("...") &&
+        !values.empty())
+      return fail((option.name + " may be given once, got '" + values.back() +
+                   "' and '" + value + "'")
+                      .str());
+    values.push_back(value.str());
     return ok();
   }
 

@@ -24,8 +24,9 @@
 namespace wna16::cli {
 
 struct Option {
-  llvm::StringLiteral name;  ///< "--target", "-o"
-  llvm::StringLiteral value; ///< "FILE"; empty: a flag
+  llvm::StringLiteral name; ///< "--target", "-o"
+  /// "FILE", or "FILE..." where it may be given again; empty: a flag.
+  llvm::StringLiteral value;
   llvm::StringLiteral help;
   /// "a|b": what the value may be; empty: anything.
   llvm::StringLiteral choices = "";
@@ -38,7 +39,7 @@ public:
   /// The one positional argument.
   const std::string &input() const { return positional; }
   bool has(llvm::StringRef option) const { return values.contains(option); }
-  /// The last value given, or `otherwise`.
+  /// The value given, or `otherwise`.
   std::string get(llvm::StringRef option, llvm::StringRef otherwise = "") const;
   /// All values, in the order given.
   std::vector<std::string> all(llvm::StringRef option) const;

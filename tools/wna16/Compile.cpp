@@ -48,7 +48,7 @@ static constexpr Option kOptions[] = {
     {"--target", "T",
      "cpu[:features], cuda:sm_NN or xpu (default: that of an .mlir file)"},
     {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
-    {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    {"--layer", "L...", "only the MoE layer with this index"},
     kRankOption,
     {"-o", "LIB.so", "the library to write", "", true},
 };

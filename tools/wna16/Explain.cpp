@@ -63,10 +63,10 @@ static constexpr Option kOptions[] = {
     {"--rules", "RULES",
      "native: what our kernels need (default); vllm: that system's rules",
      "native|vllm"},
-    {"--deployment", "WORD",
+    {"--deployment", "WORD...",
      "what vllm's rules cannot see in a layer: eplb, lora, flashinfer-int4, "
-     "all2all=NAME or humming-gemm=NAME (repeatable)"},
-    {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+     "all2all=NAME or humming-gemm=NAME"},
+    {"--layer", "L...", "only the MoE layer with this index"},
     kRankOption,
     {"--json", "", "print JSON"},
 };

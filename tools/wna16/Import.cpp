@@ -65,7 +65,7 @@ static Result<int> run(const Arguments &arguments) {
 }
 
 static constexpr Option kOptions[] = {
-    {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    {"--layer", "L...", "only the MoE layer with this index"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},
     {"--intermediates", "", "also return logits, routing and routed experts"},

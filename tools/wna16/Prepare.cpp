@@ -73,7 +73,7 @@ static Result<int> run(const Arguments &arguments) {
 static constexpr Option kOptions[] = {
     {"--target", "T", "cpu[:features], cuda:sm_NN or xpu", "", true},
     {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
-    {"--layer", "L", "only the MoE layer with this index (repeatable)"},
+    {"--layer", "L...", "only the MoE layer with this index"},
     kRankOption,
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: the model's)",
      "bf16|f16|f32"},

@@ -70,8 +70,8 @@ OutputTensor makeInput(const std::string &tensor, int64_t tokens,
 std::vector<std::string> listInputs(const SafeTensors &files) {
   std::vector<std::pair<int64_t, std::string>> found;
   for (const auto &[name, view] : files.all())
-    if (llvm::StringRef(name).starts_with("x.M") && !view.shape.empty())
-      found.push_back({view.shape[0], name});
+    if (llvm::StringRef(name).starts_with("x.M"))
+      found.push_back({view.shape.empty() ? 0 : view.shape[0], name});
   llvm::sort(found);
   std::vector<std::string> names;
   for (auto &[tokens, name] : found)
@@ -466,7 +466,7 @@ Result<int> run(const Arguments &arguments) {
 }
 
 constexpr Option kOptions[] = {
-    {"--layer", "L", "an MoE layer by its index (repeatable)"},
+    {"--layer", "L...", "an MoE layer by its index"},
     {"--all", "", "every MoE layer"},
     kRankOption,
     {"--backend", "B", "first of B,B that takes a layer (default: auto)"},
@@ -477,7 +477,7 @@ constexpr Option kOptions[] = {
     {"--prepared", "FILE", "take the weights that wna16 prepare wrote"},
     {"--jobs", "N", "experts that are prepared at once (default: --threads)"},
     {"--input", "FILE", "safetensors with the inputs (default: the reference)"},
-    {"--tensor", "NAME", "an input, [M, hidden] (default: every x.M*)"},
+    {"--tensor", "NAME...", "an input, [M, hidden] (default: every x.M*)"},
     {"--tokens", "N", "make up an input of N tokens, always the same"},
     {"-o", "FILE", "write the results as safetensors"},
     {"--reference", "FILE", "compare with these results"},

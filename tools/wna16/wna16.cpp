@@ -13,6 +13,7 @@
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/Signals.h"
 
+#include <csignal>
 #include <cstdlib>
 
 using namespace wna16;
@@ -48,6 +49,8 @@ int main(int argc, char **argv) {
                         "line, and the stack below\n");
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   llvm::PrettyStackTraceProgram trace(argc, argv);
+  // A file that reaches the limit of files is an error of its writer.
+  std::signal(SIGXFSZ, SIG_IGN);
   const Command *commands[] = {&importCommand, &explainCommand, &checkCommand,
                                &runCommand,    &compileCommand, &prepareCommand,
                                &layoutCommand, &synthCommand,   &convertCommand,
