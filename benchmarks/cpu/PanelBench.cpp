@@ -100,7 +100,9 @@ void multiply(benchmark::State &state, const PanelProduct &product, int bits) {
 }
 
 void registerAll() {
-  const Kernels sets[] = {{Isa::AVX2, avx2Panels}, {Isa::AVX512, avx512Panels}};
+  const Kernels sets[] = {{Isa::AVX2, avx2Panels},
+                          {Isa::AVX512, avx512Panels},
+                          {Isa::AMX, amxPanels}};
   for (const Kernels &set : sets) {
     if (isa() < set.isa)
       continue;

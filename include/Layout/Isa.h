@@ -19,16 +19,22 @@ enum class Isa {
   Portable, ///< what the compiler's baseline gives
   AVX2,     ///< x86-64-v3: AVX2, FMA, F16C
   AVX512,   ///< AVX-512 F, BW, DQ, VL, VBMI, VNNI (Ice Lake, Zen 4)
+  AMX,      ///< AMX-INT8 (Sapphire Rapids)
 };
 
 /// The best set that this machine has, looked up once. The environment variable
-/// WNA16_ISA (portable, avx2, avx512) asks for a lesser one; a better one than
-/// the machine has, or another word, is not obeyed.
+/// WNA16_ISA (portable, avx2, avx512, amx) asks for a lesser one; a better one
+/// than the machine has, or another word, is not obeyed. Where the machine has
+/// AMX, the lookup asks the kernel for the process's permission to use it.
 Isa isa();
 
 /// Asks for a set from now on, as WNA16_ISA does; false when the machine has
 /// not got it. For tests and benchmarks; no call may be under way.
 bool setIsa(Isa wanted);
+
+/// All of them, the least first.
+inline constexpr Isa kIsas[] = {Isa::Portable, Isa::AVX2, Isa::AVX512,
+                                Isa::AMX};
 
 std::string_view name(Isa isa);
 

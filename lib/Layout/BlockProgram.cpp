@@ -326,9 +326,9 @@ BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine,
 
 const BlockKernels *wna16::blockKernels(Isa isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::AVX512)
+  if (isa >= Isa::AVX512)
     return &kBlockKernelsAVX512;
-  if (isa == Isa::AVX2)
+  if (isa >= Isa::AVX2)
     return &kBlockKernelsAVX2;
 #endif
   return nullptr;

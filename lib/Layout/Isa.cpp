@@ -11,9 +11,28 @@
 #include <atomic>
 #include <cstdlib>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 using namespace wna16;
 
-static constexpr std::string_view kNames[] = {"portable", "avx2", "avx512"};
+static constexpr std::string_view kNames[] = {"portable", "avx2", "avx512",
+                                              "amx"};
+
+/// Whether the machine has tiles and the process may use them: the registers
+/// are so large that Linux wants to be asked.
+static bool mayUseTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return __builtin_cpu_supports("amx-tile") &&
+         __builtin_cpu_supports("amx-int8") &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 static Isa detect() {
 #if defined(__x86_64__)
@@ -28,19 +47,23 @@ static Isa detect() {
                    bool(__builtin_cpu_supports("avx512vnni"))})
     if (!has)
       return Isa::AVX2;
-  return Isa::AVX512;
+  return mayUseTiles() ? Isa::AMX : Isa::AVX512;
 #else
   return Isa::Portable;
 #endif
 }
 
+static Isa best() {
+  static const Isa found = detect();
+  return found;
+}
+
 static Isa initial() {
-  Isa best = detect();
   if (const char *wanted = std::getenv("WNA16_ISA"))
-    for (Isa isa : {Isa::Portable, Isa::AVX2, Isa::AVX512})
-      if (name(isa) == wanted && isa <= best)
+    for (Isa isa : kIsas)
+      if (name(isa) == wanted && isa <= best())
         return isa;
-  return best;
+  return best();
 }
 
 static std::atomic<Isa> &current() {
@@ -51,7 +74,7 @@ static std::atomic<Isa> &current() {
 Isa wna16::isa() { return current().load(std::memory_order_relaxed); }
 
 bool wna16::setIsa(Isa wanted) {
-  if (wanted > detect())
+  if (wanted > best())
     return false;
   current().store(wanted, std::memory_order_relaxed);
   return true;

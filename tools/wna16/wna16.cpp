@@ -25,10 +25,10 @@ static Failure checkIsa() {
   const char *wanted = std::getenv("WNA16_ISA");
   if (!wanted || !*wanted)
     return ok();
-  for (Isa isa : {Isa::Portable, Isa::AVX2, Isa::AVX512})
+  for (Isa isa : kIsas)
     if (name(isa) == wanted)
       return ok();
-  return fail("WNA16_ISA: expected portable, avx2 or avx512, got '" +
+  return fail("WNA16_ISA: expected portable, avx2, avx512 or amx, got '" +
               std::string(wanted) + "'");
 }
 

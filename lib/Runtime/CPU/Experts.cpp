@@ -16,8 +16,8 @@ using namespace wna16;
 static constexpr const char *kKernel = "fused_experts";
 static constexpr ExpertsDevice kDevice = {1, "the cpu", INT32_MAX, INT64_MAX};
 
-static const ExpertsKernel *const kernels[] = {&avx512Experts, &avx2Experts,
-                                               &portableExperts};
+static const ExpertsKernel *const kernels[] = {&amxExperts, &avx512Experts,
+                                               &avx2Experts, &portableExperts};
 
 static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
                                          int64_t tokens) {

@@ -44,6 +44,7 @@ struct ExpertsKernel {
 };
 
 /// Weights that consist of panels, with the kernels of one instruction set.
+extern const ExpertsKernel amxExperts;
 extern const ExpertsKernel avx512Experts;
 extern const ExpertsKernel avx2Experts;
 /// Any layout, any code type, any machine.

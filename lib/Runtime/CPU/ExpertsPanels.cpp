@@ -405,6 +405,8 @@ static constexpr ExpertsKernel rowOf(const char *name) {
 
 const PanelKernels *wna16::panelKernels() {
   switch (isa()) {
+  case Isa::AMX:
+    return &amxPanels;
   case Isa::AVX512:
     return &avx512Panels;
   case Isa::AVX2:
@@ -418,3 +420,4 @@ const ExpertsKernel wna16::avx2Experts =
     rowOf<With<Isa::AVX2, avx2Panels>>("avx2");
 const ExpertsKernel wna16::avx512Experts =
     rowOf<With<Isa::AVX512, avx512Panels>>("avx512");
+const ExpertsKernel wna16::amxExperts = rowOf<With<Isa::AMX, amxPanels>>("amx");

@@ -93,6 +93,8 @@ const PanelKernels *panelKernels();
 
 extern const PanelKernels avx2Panels;
 extern const PanelKernels avx512Panels;
+/// The same bits as avx512Panels.
+extern const PanelKernels amxPanels;
 
 } // namespace wna16
 

@@ -40,9 +40,9 @@ struct RouteScratch {
 
 static const RouteKernels &kernelsOfSet() {
 #if defined(__x86_64__)
-  if (isa() == Isa::AVX512)
+  if (isa() >= Isa::AVX512)
     return avx512Route;
-  if (isa() == Isa::AVX2)
+  if (isa() >= Isa::AVX2)
     return avx2Route;
 #endif
   return portableRoute;
