@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -172,10 +173,10 @@ private:
 class Planner {
 public:
   explicit Planner(func::FuncOp function) : function(function) {
-    Block &body = function.getBody().front();
-    for (Operation &op : body)
-      if (auto alloc = dyn_cast<memref::AllocOp>(op))
+    function.walk([&](memref::AllocOp alloc) {
+      if (isMadeOnce(alloc))
         allocs.push_back(alloc);
+    });
     function.walk([&](KernelRunOp run) { runs.push_back(run); });
   }
 
@@ -189,6 +190,15 @@ public:
   }
 
 private:
+  /// Whether there is at most one buffer of an allocation in a call: it is in
+  /// no loop.
+  bool isMadeOnce(memref::AllocOp alloc) {
+    Block *block = alloc->getBlock();
+    while (isa<scf::IfOp>(block->getParentOp()))
+      block = block->getParentOp()->getBlock();
+    return block == &function.getBody().front();
+  }
+
   /// @workspace_size: the buffers, and the largest scratch of a kernel.
   LogicalResult buildSizeFunction() {
     OpBuilder outer(function);

@@ -54,11 +54,11 @@ struct VerifyPlanned : wna16::impl::VerifyPlannedBase<VerifyPlanned> {
     WalkResult result = getOperation().walk([&](Operation *op) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(op);
       if (effects && allocates(effects)) {
-        op->emitError()
-            << "expected no allocation in a call, got '" << op->getName()
-            << "' of layer " << layerName(op)
-            << "; only those at the top of a function become part of the "
-               "workspace";
+        op->emitError() << "expected no allocation in a call, got '"
+                        << op->getName() << "' of layer " << layerName(op)
+                        << "; only those of public functions, outside loops, "
+                           "become part of "
+                           "the workspace";
         return WalkResult::interrupt();
       }
       if (!onDevice || !touchesBuffers(op))

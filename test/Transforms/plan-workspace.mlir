@@ -100,6 +100,26 @@ func.func @batched(%x: memref<2x?x64xf32>, %i: memref<2xi32>, %w13: memref<2x2x6
   return
 }
 
+// A branch that may be taken has its place.
+// CHECK-LABEL: func.func @branch_workspace_size(
+// CHECK: %[[C128:.*]] = arith.constant 128 : index
+// CHECK: return %[[C128]]
+// CHECK-LABEL: func.func @branch(
+// CHECK: scf.if
+// CHECK: memref.view %{{.*}}[%{{.*}}][] : memref<?xi8> to memref<8xf32>
+// CHECK: else
+// CHECK: memref.view %{{.*}}[%{{.*}}][] : memref<?xi8> to memref<9xf32>
+func.func @branch(%c: i1, %y: memref<8xf32>) {
+  scf.if %c {
+    %a = memref.alloc() : memref<8xf32>
+    linalg.exp ins(%a : memref<8xf32>) outs(%y : memref<8xf32>)
+  } else {
+    %a = memref.alloc() : memref<9xf32>
+    linalg.exp ins(%a : memref<9xf32>) outs(%a : memref<9xf32>)
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @nothing(
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<8xf32>) {
 func.func @nothing(%y: memref<8xf32>) {

@@ -31,7 +31,7 @@ func.func @loop(%x: memref<?x8xf32>) {
   %c1 = arith.constant 1 : index
   %m = memref.dim %x, %c0 : memref<?x8xf32>
   scf.for %i = %c0 to %m step %c1 {
-    // expected-error @below {{expected no allocation in a call, got 'memref.alloc' of layer loop; only those at the top of a function become part of the workspace}}
+    // expected-error @below {{expected no allocation in a call, got 'memref.alloc' of layer loop; only those of public functions, outside loops, become part of the workspace}}
     %n = memref.alloc() : memref<4xf32>
   }
   return
