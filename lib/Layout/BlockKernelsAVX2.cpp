@@ -108,6 +108,6 @@ static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX2 = {
-    {/*laneBits=*/4, /*halves=*/true, /*fused=*/false, /*pairSteps=*/3},
+    {/*laneBits=*/4, /*halves=*/true, /*fused=*/false, /*heldBits=*/3},
     runBlocks,
     addBlock};

@@ -80,13 +80,29 @@ static void storeSums(__m512i sums, __m128i zeros,
 /// nibble.
 static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
   const __m512i ones = _mm512_set1_epi8(1), mask = _mm512_set1_epi8(15);
-  __m512i low = _mm512_setzero_si512(), high = low;
-  for (int64_t at = 0; at < block.bytes; at += 64) {
+  // Several sums at once, as one waits for its last addition; high nibbles are
+  // what whole bytes have more than low ones.
+  constexpr int64_t kSums = 4, kStep = 64 * kSums;
+  __m512i lows[kSums] = {}, bytes[kSums] = {};
+  auto add = [&](int64_t at, int64_t sum) {
     __m512i codes = _mm512_loadu_si512(block.codes + at);
-    low = _mm512_dpbusd_epi32(low, _mm512_and_si512(codes, mask), ones);
-    high = _mm512_dpbusd_epi32(
-        high, _mm512_and_si512(_mm512_srli_epi16(codes, 4), mask), ones);
-  }
+    lows[sum] =
+        _mm512_dpbusd_epi32(lows[sum], _mm512_and_si512(codes, mask), ones);
+    bytes[sum] = _mm512_dpbusd_epi32(bytes[sum], codes, ones);
+  };
+  int64_t at = 0;
+  for (; at + kStep <= block.bytes; at += kStep)
+#pragma GCC unroll 4
+    for (int64_t sum = 0; sum < kSums; ++sum)
+      add(at + 64 * sum, sum);
+  for (; at < block.bytes; at += 64)
+    add(at, 0);
+  auto total = [](const __m512i *sums) {
+    return _mm512_add_epi32(_mm512_add_epi32(sums[0], sums[1]),
+                            _mm512_add_epi32(sums[2], sums[3]));
+  };
+  __m512i low = total(lows);
+  __m512i high = _mm512_srli_epi32(_mm512_sub_epi32(total(bytes), low), 4);
   // Lanes count n0 n1 n2 n4; memory n0 n1 n2 n3 n4.
   auto zeros = [&](int n) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i *>(block.zeros + n));
@@ -98,6 +114,6 @@ static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX512 = {
-    {/*laneBits=*/6, /*halves=*/false, /*fused=*/true, /*pairSteps=*/3},
+    {/*laneBits=*/6, /*halves=*/false, /*fused=*/true, /*heldBits=*/3},
     runBlocks,
     addBlock};

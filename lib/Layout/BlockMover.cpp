@@ -52,6 +52,20 @@ static bool isExact(const AddressMap &map, const MoveExtents &extents) {
 // Planning
 //===----------------------------------------------------------------------===//
 
+/// Calls fn(i, j) for all i and j, in squares of both: what two blocks have of
+/// a page, on either side, is soon used. Within a square j comes first, in the
+/// order of the source's addresses: loads wait for memory, streaming stores do
+/// not.
+template <typename Fn>
+static void forSquares(int64_t outer, int64_t count, Fn fn) {
+  constexpr int64_t kSide = 16;
+  for (int64_t firstI = 0; firstI < outer; firstI += kSide)
+    for (int64_t firstJ = 0; firstJ < count; firstJ += kSide)
+      for (int64_t i = firstI; i < std::min(firstI + kSide, outer); ++i)
+        for (int64_t j = firstJ; j < std::min(firstJ + kSide, count); ++j)
+          fn(i, j);
+}
+
 BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
                        int unitBits, const MoveExtents &shape, bool plans,
                        int convertedBits)
@@ -75,7 +89,7 @@ BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
     listBlocks(from, to);
     inspects = coversTiles(to);
     program = BlockProgram::make(program.plan, kernels->machine,
-                                 {inspects || gathersLines(), convertedBits});
+                                 {inspects || stagesLines(), convertedBits});
     if (inspects)
       listTiles();
     return;
@@ -121,23 +135,41 @@ bool BlockMover::plan(const AddressMap &from, const AddressMap &to) {
 /// Covers the target: whole blocks, blocks to clear, and rectangles.
 void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
   int64_t inners = program.plan.inners(), steps = program.plan.outputs();
-  int64_t innerEnd = extents.targetInners / inners * inners;
-  int64_t outputEnd = extents.targetOutputs / steps * steps;
-  // Blocks follow the source's addresses as far as one axis goes: loads wait
-  // for memory, streaming stores do not. Where its halves alternate, blocks do:
-  // memory is fetched ahead without regard for whose it is.
+  int64_t columns = extents.targetInners / inners;
+  int64_t rows = extents.targetOutputs / steps;
+  // An address is a sum of terms, each the same for many blocks.
+  std::vector<Origin> columnOrigins, rowOrigins;
+  for (int64_t k = 0; k < columns * inners; k += inners)
+    columnOrigins.push_back({inner(from, extents.inner, extents.innerBegin + k),
+                             inner(to, extents.inner, k)});
+  for (int64_t half = 0; half < extents.halves; ++half)
+    for (int64_t n = 0; n < rows * steps; n += steps) {
+      Rect row{half, n, n, 0, 0};
+      rowOrigins.push_back(
+          {from.row(sourceRow(row, n)), to.row(targetRow(row, n))});
+    }
   bool innerFirst = inner(from, extents.inner, inners) < from.row(steps);
-  int64_t outer = innerFirst ? outputEnd / steps : innerEnd / inners;
-  int64_t count = innerFirst ? innerEnd / inners : outputEnd / steps;
   int64_t together = from.hasHalves() ? extents.halves : 1;
-  for (int64_t first = 0; first < extents.halves; first += together)
-    for (int64_t i = 0; i < outer; ++i)
-      for (int64_t j = 0; j < count; ++j)
-        for (int64_t half = first; half < first + together; ++half) {
-          int64_t k = (innerFirst ? j : i) * inners;
-          int64_t n = (innerFirst ? i : j) * steps;
-          listBlock(from, to, {half, n, n + steps, k, k + inners});
-        }
+  auto list = [&](int64_t row, int64_t column, int64_t firstHalf) {
+    // Where the source's halves alternate, blocks do: memory is fetched ahead
+    // without regard for whose it is.
+    for (int64_t half = firstHalf; half < firstHalf + together; ++half) {
+      Origin of = rowOrigins[half * rows + row], more = columnOrigins[column];
+      listBlock({of.source + more.source, of.target + more.target},
+                {half, row * steps, (row + 1) * steps, column * inners,
+                 (column + 1) * inners});
+    }
+  };
+  for (int64_t half = 0; half < extents.halves; half += together)
+    forSquares(innerFirst ? rows : columns, innerFirst ? columns : rows,
+               [&](int64_t outer, int64_t i) {
+                 list(innerFirst ? outer : i, innerFirst ? i : outer, half);
+               });
+  listEdges(columns * inners, rows * steps);
+}
+
+/// What is beyond the whole blocks.
+void BlockMover::listEdges(int64_t innerEnd, int64_t outputEnd) {
   for (int64_t half = 0; half < extents.halves; ++half) {
     if (innerEnd < extents.targetInners)
       left.push_back(
@@ -147,31 +179,30 @@ void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
   }
 }
 
-void BlockMover::listBlock(const AddressMap &from, const AddressMap &to,
-                           Rect block) {
-  int64_t address = to.row(targetRow(block, block.outputBegin)) +
-                    inner(to, extents.inner, block.innerBegin);
+void BlockMover::listBlock(Origin origin, Rect block) {
   if (block.outputEnd <= extents.outputs && block.innerEnd <= extents.inners) {
-    int64_t source =
-        from.row(sourceRow(block, block.outputBegin)) +
-        inner(from, extents.inner, extents.innerBegin + block.innerBegin);
-    toOffsets.push_back(address * unitBits / 8);
-    fromOffsets.push_back(source * sourceBits / 8);
+    toOffsets.push_back(origin.target * unitBits / 8);
+    fromOffsets.push_back(origin.source * sourceBits / 8);
     return;
   }
-  cleared.push_back(address * unitBits / 8);
+  cleared.push_back(origin.target * unitBits / 8);
   block.outputEnd = std::min(block.outputEnd, extents.outputs);
   block.innerEnd = std::min(block.innerEnd, extents.filledInners);
   if (block.outputBegin < block.outputEnd && block.innerBegin < block.innerEnd)
     left.push_back(block);
 }
 
-/// Whether lines of the target are put together in the scratch buffer, so that
-/// registers that are shorter can stream them whole.
-bool BlockMover::gathersLines() const {
-  return totalBytes >= kStreamBytes &&
-         kernels->machine.registerBytes() < kLine &&
-         (int64_t(1) << program.plan.target.runBits) * unitBits / 8 >= kLine;
+/// Whether lines of the target are put together in the scratch buffer: so that
+/// registers that are shorter can stream them whole, or so that stores of lines
+/// far from each other alternate with loads of the next block's.
+bool BlockMover::stagesLines() const {
+  auto run = [&](const BlockOrder &order) {
+    return (int64_t(1) << order.runBits) * unitBits / 8;
+  };
+  int64_t source = run(program.plan.source), target = run(program.plan.target);
+  return totalBytes >= kStreamBytes && target >= kLine &&
+         (kernels->machine.registerBytes() < kLine ||
+          std::max(source, target) == kLine);
 }
 
 /// Whether the program's blocks consist of whole tiles, with a trailer each,

@@ -113,8 +113,13 @@ private:
   bool plan(const AddressMap &from, const AddressMap &to);
   BlockLimits limits() const;
   void listBlocks(const AddressMap &from, const AddressMap &to);
-  void listBlock(const AddressMap &from, const AddressMap &to, Rect block);
-  bool gathersLines() const;
+  /// Addresses in units.
+  struct Origin {
+    int64_t source, target;
+  };
+  void listBlock(Origin origin, Rect block);
+  void listEdges(int64_t innerEnd, int64_t outputEnd);
+  bool stagesLines() const;
   bool coversTiles(const AddressMap &to) const;
   void listTiles();
   void clearBlock(uint8_t *to) const;

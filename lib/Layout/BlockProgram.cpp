@@ -170,25 +170,37 @@ private:
     steps.push_back(step);
   }
 
-  /// Steps on different register bits go into one pass.
+  /// Steps go into one pass as far as it can hold their registers.
   void joinSteps() {
     for (const BlockStep &step : steps) {
-      bool again = std::find(pairBits.begin(), pairBits.end(), step.pairBit) !=
-                   pairBits.end();
-      bool full = static_cast<int>(pairBits.size()) == machine.pairSteps;
-      if (program.passes.empty() || (step.pairBit >= 0 && (again || full)))
-        startPass();
+      bool held = step.pairBit < 0 || heldIndex(step.pairBit) >= 0;
+      bool full = static_cast<int>(heldBits.size()) == machine.heldBits;
+      if (program.passes.empty() || (!held && full)) {
+        finishPass(/*last=*/false);
+        heldBits = {};
+        program.passes.emplace_back();
+      }
+      if (step.pairBit >= 0 && heldIndex(step.pairBit) < 0)
+        heldBits.push_back(step.pairBit);
       program.passes.back().steps.push_back(step);
-      if (step.pairBit >= 0)
-        pairBits.push_back(step.pairBit);
+      program.passes.back().steps.back().heldBit = heldIndex(step.pairBit);
     }
     finishPass(/*last=*/true);
   }
 
-  void startPass() {
-    finishPass(/*last=*/false);
-    pairBits.clear();
-    program.passes.emplace_back();
+  /// Where a register's bit is among those held, or -1.
+  int heldIndex(int bit) const {
+    auto found = std::find(heldBits.begin(), heldBits.end(), bit);
+    return found == heldBits.end() ? -1
+                                   : static_cast<int>(found - heldBits.begin());
+  }
+
+  /// A pass that holds more than it has to loads its tables less often.
+  void holdMore() {
+    for (int bit = 0; bit < plan.bits() - firstRegister; ++bit)
+      if (heldIndex(bit) < 0 &&
+          static_cast<int>(heldBits.size()) < machine.heldBits)
+        heldBits.push_back(bit);
   }
 
   /// Lists where the registers of the current pass come from and go to.
@@ -196,8 +208,9 @@ private:
     if (program.passes.empty())
       return;
     BlockPass &pass = program.passes.back();
+    holdMore();
     bool first = program.passes.size() == 1;
-    pass.pairSteps = static_cast<int>(pairBits.size());
+    pass.heldBits = heldBits;
     pass.readsSource =
         first && !staging.fetchedBits && plan.source.runBits >= firstRegister;
     pass.writesTarget =
@@ -224,9 +237,9 @@ private:
   BlockPass::Offsets list(OffsetOf offsetOf) const {
     BlockPass::Offsets offsets;
     int held = 0;
-    for (size_t i = 0; i < pairBits.size(); ++i) {
-      held |= 1 << pairBits[i];
-      offsets.second[i] = offsetOf(1 << pairBits[i]) - offsetOf(0);
+    for (size_t i = 0; i < heldBits.size(); ++i) {
+      held |= 1 << heldBits[i];
+      offsets.second[i] = offsetOf(1 << heldBits[i]) - offsetOf(0);
     }
     for (int slot = 0; slot < registers(); ++slot)
       if (!(slot & held))
@@ -266,6 +279,10 @@ private:
     int64_t step = std::min<int64_t>(codes, int64_t(1) << plan.source.runBits);
     for (int64_t at = 0; at < int64_t(1) << plan.bits(); at += step)
       program.lines.push_back(sourceBytes(at));
+    const BlockProgram::Copies &scatter = program.scatter;
+    for (int64_t run : scatter.memory)
+      for (int64_t at = 0; at + kLine <= scatter.bytes; at += kLine)
+        program.resultLines.push_back(run + at);
   }
 
   const MovePlan &plan;
@@ -279,8 +296,8 @@ private:
   /// there by now.
   std::vector<int> holds;
   std::vector<BlockStep> steps;
-  std::vector<int> pairBits;             ///< of the pass being joined
-  std::vector<LaneBits> befores, afters; ///< of the exchanges
+  InlineVector<int, BlockPass::kMaxHeldBits> heldBits; ///< of the current pass
+  std::vector<LaneBits> befores, afters;               ///< of the exchanges
   BlockProgram program;
 };
 

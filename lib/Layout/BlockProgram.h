@@ -29,6 +29,7 @@ struct BlockStep {
 
   Kind kind = Kind::Shuffle;
   int pairBit = -1; ///< of the register's number; -1: single registers
+  int heldBit = -1; ///< which of its pass's `heldBits` that is
   /// Lane indices. Shuffle: table[0]. Exchange, fused: of the two results, in
   /// the concatenation of the two operands; not fused: table[0], before the top
   /// lane bit is swapped.
@@ -37,19 +38,21 @@ struct BlockStep {
 
 /// Steps that are done in one go over all registers of a block.
 struct BlockPass {
-  static constexpr size_t kMaxPairSteps = 3;
+  static constexpr size_t kMaxHeldBits = 3;
 
   std::vector<BlockStep> steps;
-  int pairSteps = 0; ///< steps on pairs: 2^pairSteps registers are held at once
+  /// Bits of a register's number that tell those held at once apart: all that
+  /// its steps exchange.
+  InlineVector<int, kMaxHeldBits> heldBits;
   /// Whether registers come from the source and go to the target; otherwise
   /// from and to a scratch buffer.
   bool readsSource = false;
   bool writesTarget = false;
   /// Byte offsets of registers: of the first of those held at once, and what
-  /// is added for the second of the i-th pair step.
+  /// is added where the i-th held bit is set.
   struct Offsets {
     std::vector<int64_t> first;
-    int64_t second[kMaxPairSteps] = {};
+    int64_t second[kMaxHeldBits] = {};
   };
   Offsets in, out;
 };
@@ -61,7 +64,7 @@ struct BlockMachine {
   bool halves;
   /// One instruction picks bytes from two registers.
   bool fused;
-  int pairSteps; ///< at most in a pass, kMaxPairSteps or less
+  int heldBits; ///< at most in a pass, kMaxHeldBits or less
 
   int64_t registerBytes() const {
     return int64_t(1) << (laneBits + (halves ? 1 : 0));
@@ -87,7 +90,6 @@ struct BlockProgram {
     int64_t size() const { return static_cast<int64_t>(memory.size()); }
   };
 
-  /// Of scratch there are two blocks, as the last pass reorders registers.
   static constexpr int64_t kMaxBlockBytes = MovePlan::kMaxBytes;
 
   static BlockProgram make(const MovePlan &plan, BlockMachine machine,
@@ -98,6 +100,8 @@ struct BlockProgram {
   std::vector<BlockPass> passes;
   /// A byte of each cache line of the source, for prefetching.
   std::vector<int64_t> lines;
+  /// Where the lines of a staged result go; empty where they go in pieces.
+  std::vector<int64_t> resultLines;
 };
 
 /// Blocks to move: addresses of each, in bytes from `from` and `to`.

@@ -17,6 +17,7 @@
 
 #include "BlockProgram.h"
 
+#include <algorithm>
 #include <immintrin.h>
 
 namespace {
@@ -26,35 +27,60 @@ using wna16::BlockPass;
 using wna16::BlockProgram;
 using wna16::BlockStep;
 
-/// Asks for the lines of a later block, a few at a time: all at once would hold
-/// up this block's loads.
-class Prefetcher {
+/// Keeps memory busy both ways while registers are shuffled, a few lines at a
+/// time: asks for those of a later block, and stores those of the last one past
+/// the caches. All at once would hold up this block's loads.
+class Traffic {
 public:
   /// Blocks that it is ahead: memory answers later than a block takes.
   static constexpr int64_t kAhead = 3;
 
-  explicit Prefetcher(const BlockProgram &program)
-      : begin(program.lines.data()), end(begin + program.lines.size()),
-        line(end) {
+  explicit Traffic(const BlockProgram &program)
+      : program(program), line(program.lines.size()),
+        result(program.resultLines.size()) {
     size_t goes = 0;
     for (const BlockPass &pass : program.passes)
       goes += pass.in.first.size();
-    step = (program.lines.size() + goes - 1) / goes;
+    lineStep = (program.lines.size() + goes - 1) / goes;
+    resultStep = (program.resultLines.size() + goes - 1) / goes;
   }
 
-  void start(const uint8_t *block) {
+  void fetch(const uint8_t *block) {
     next = block;
-    line = begin;
+    line = 0;
   }
+  /// What is left of the last block is stored first.
+  void store(const uint8_t *scratch, uint8_t *block) {
+    finish();
+    from = scratch;
+    to = block;
+    result = 0;
+  }
+  void finish() { stream(program.resultLines.size()); }
+
   inline void go() {
-    for (size_t i = 0; i < step && line != end; ++i)
-      _mm_prefetch(reinterpret_cast<const char *>(next + *line++), _MM_HINT_T1);
+    size_t end = std::min(line + lineStep, program.lines.size());
+    for (; line < end; ++line)
+      _mm_prefetch(reinterpret_cast<const char *>(next + program.lines[line]),
+                   _MM_HINT_T1);
+    stream(resultStep);
   }
 
 private:
-  const int64_t *begin, *end, *line;
-  size_t step;
-  const uint8_t *next = nullptr;
+  inline void stream(size_t count) {
+    constexpr size_t kLine = 64;
+    size_t end = std::min(result + count, program.resultLines.size());
+    for (; result < end; ++result)
+      for (size_t at = 0; at < kLine; at += sizeof(Vector))
+        Vector::load(from + result * kLine + at)
+            .stream(to + program.resultLines[result] + at);
+  }
+
+  const BlockProgram &program;
+  size_t line, result; ///< the next ones
+  size_t lineStep, resultStep;
+  const uint8_t *next = nullptr, *from = nullptr;
+  uint8_t *to = nullptr;
 };
 
 /// Where a pass reads and writes.
@@ -64,35 +90,45 @@ struct Ends {
   uint8_t flip;
 };
 
-/// A step on pairs, its tables in registers.
-struct PairStep {
-  Exchange exchange;
-  bool swapsNibbles;
-
-  explicit PairStep(const BlockStep &step)
-      : exchange(step),
-        swapsNibbles(step.kind == BlockStep::Kind::NibbleExchange) {}
-
-  /// Swaps bit `kBit` of the held registers' numbers.
-  template <int kBit, int kHeld>
-  inline void run(Vector (&held)[kHeld]) const {
-    if (swapsNibbles) {
-#pragma GCC unroll 8
-      for (int i = 0; i < kHeld; ++i)
-        if (!(i >> kBit & 1)) {
-          Vector &a = held[i], &b = held[i | 1 << kBit];
-          Vector low = Vector::lowNibbles(a, b);
-          b = Vector::highNibbles(a, b);
-          a = low;
-        }
-      return;
-    }
+/// A step on pairs that differ in bit `kBit` of the held registers' numbers.
+template <int kBit, int kHeld>
+inline __attribute__((always_inline)) void runPairs(const BlockStep &step,
+                                                    Vector (&held)[kHeld]) {
+  if (step.kind == BlockStep::Kind::NibbleExchange) {
 #pragma GCC unroll 8
     for (int i = 0; i < kHeld; ++i)
-      if (!(i >> kBit & 1))
-        exchange.apply(held[i], held[i | 1 << kBit]);
+      if (!(i >> kBit & 1)) {
+        Vector &a = held[i], &b = held[i | 1 << kBit];
+        Vector low = Vector::lowNibbles(a, b);
+        b = Vector::highNibbles(a, b);
+        a = low;
+      }
+    return;
   }
-};
+  const Exchange exchange(step);
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeld; ++i)
+    if (!(i >> kBit & 1))
+      exchange.apply(held[i], held[i | 1 << kBit]);
+}
+
+template <int kHeld>
+inline __attribute__((always_inline)) void runStep(const BlockStep &step,
+                                                   Vector (&held)[kHeld]) {
+  if constexpr (kHeld > 1)
+    if (step.heldBit == 0)
+      return runPairs<0>(step, held);
+  if constexpr (kHeld > 2)
+    if (step.heldBit == 1)
+      return runPairs<1>(step, held);
+  if constexpr (kHeld > 4)
+    if (step.heldBit == 2)
+      return runPairs<2>(step, held);
+  const Vector table = Vector::load(step.table[0]);
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeld; ++i)
+    held[i] = held[i].shuffle(table);
+}
 
 /// Offset of register `place` of those held.
 inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
@@ -101,35 +137,22 @@ inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
          (place & 4 ? offsets.second[2] : 0);
 }
 
-/// A pass of kPairSteps steps on pairs and perhaps a shuffle after them.
-template <int kPairSteps, bool kStreams>
-void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
-  constexpr int kHeld = 1 << kPairSteps;
-  const BlockStep *steps = pass.steps.data(), &final = pass.steps.back();
-  const PairStep first(steps[0]), second(steps[kPairSteps > 1 ? 1 : 0]),
-      third(steps[kPairSteps > 2 ? 2 : 0]);
-  const bool shuffles = final.pairBit < 0;
-  const Vector table = Vector::load(final.table[0]);
+/// A pass that holds 2^kHeldBits registers at once.
+template <int kHeldBits, bool kStreams>
+void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
+  constexpr int kHeld = 1 << kHeldBits;
   const Vector flip = Vector::splat(ends.flip);
   const BlockPass::Offsets &in = pass.in, &out = pass.out;
   for (size_t at = 0, count = in.first.size(); at < count; ++at) {
     const uint8_t *from = ends.in + in.first[at];
     uint8_t *to = ends.out + out.first[at];
-    prefetcher.go();
+    traffic.go();
     Vector held[kHeld];
 #pragma GCC unroll 8
     for (int i = 0; i < kHeld; ++i)
       held[i] = Vector::load(from + heldOffset(in, i));
-    if constexpr (kPairSteps > 0)
-      first.run<0>(held);
-    if constexpr (kPairSteps > 1)
-      second.run<1>(held);
-    if constexpr (kPairSteps > 2)
-      third.run<2>(held);
-    if (shuffles)
-#pragma GCC unroll 8
-      for (int i = 0; i < kHeld; ++i)
-        held[i] = held[i].shuffle(table);
+    for (const BlockStep &step : pass.steps)
+      runStep(step, held);
 #pragma GCC unroll 8
     for (int i = 0; i < kHeld; ++i) {
       if constexpr (kStreams)
@@ -141,16 +164,16 @@ void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
 }
 
 template <bool kStreams>
-void runPass(const BlockPass &pass, Ends ends, Prefetcher &prefetcher) {
-  switch (pass.pairSteps) {
+void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
+  switch (pass.heldBits.size()) {
   case 0:
-    return runPass<0, kStreams>(pass, ends, prefetcher);
+    return runPass<0, kStreams>(pass, ends, traffic);
   case 1:
-    return runPass<1, kStreams>(pass, ends, prefetcher);
+    return runPass<1, kStreams>(pass, ends, traffic);
   case 2:
-    return runPass<2, kStreams>(pass, ends, prefetcher);
+    return runPass<2, kStreams>(pass, ends, traffic);
   default:
-    return runPass<3, kStreams>(pass, ends, prefetcher);
+    return runPass<3, kStreams>(pass, ends, traffic);
   }
 }
 
@@ -187,49 +210,58 @@ void fetch(const BlockProgram::Copies &copies, const BlockList &list,
 }
 
 void scatter(const BlockProgram::Copies &copies, const uint8_t *scratch,
-             uint8_t *to, bool streams) {
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(Vector));
-  if (streams) {
-    for (int64_t i = 0, e = copies.size(); i < e; ++i)
-      for (int64_t at = 0; at < copies.bytes; at += kBytes)
-        Vector::load(scratch + i * copies.bytes + at)
-            .stream(to + copies.memory[i] + at);
-    return;
-  }
+             uint8_t *to) {
   withKnownSize(copies.bytes, [&](auto bytes) {
     for (int64_t i = 0, e = copies.size(); i < e; ++i)
       __builtin_memcpy(to + copies.memory[i], scratch + i * bytes, bytes);
   });
 }
 
+/// Brings one block from `from` through the first buffer to `to`, or to
+/// `result` where it is staged.
+void runBlock(const BlockProgram &program, const BlockList &list,
+              const uint8_t *from, uint8_t *to, uint8_t *scratch,
+              uint8_t *result, Traffic &traffic) {
+  if (list.fetch)
+    fetch(program.gather, list, from, scratch);
+  else if (program.gather.size())
+    gather(program.gather, from, scratch);
+  for (const BlockPass &pass : program.passes) {
+    bool last = &pass == &program.passes.back();
+    Ends ends{pass.readsSource ? from : scratch, scratch, 0};
+    if (last) {
+      ends.out = pass.writesTarget ? to : result;
+      ends.flip = list.flip;
+    }
+    if (pass.writesTarget && list.streams)
+      runPass<true>(pass, ends, traffic);
+    else
+      runPass<false>(pass, ends, traffic);
+  }
+}
+
 void runBlocks(const BlockProgram &program, const BlockList &list) {
-  alignas(64) uint8_t scratch[2][BlockProgram::kMaxBlockBytes];
-  Prefetcher prefetcher(program);
+  // Where results are streamed, a block's is while the next one's is made.
+  alignas(64) uint8_t scratch[BlockProgram::kMaxBlockBytes];
+  alignas(64) uint8_t results[2][BlockProgram::kMaxBlockBytes];
+  Traffic traffic(program);
   for (int64_t block = 0; block < list.count; ++block) {
     const uint8_t *from = list.from + list.fromOffsets[block];
     uint8_t *to = list.to + list.toOffsets[block];
-    if (block + Prefetcher::kAhead < list.count)
-      prefetcher.start(list.from +
-                       list.fromOffsets[block + Prefetcher::kAhead]);
-    if (list.fetch)
-      fetch(program.gather, list, from, scratch[0]);
-    else if (program.gather.size())
-      gather(program.gather, from, scratch[0]);
-    for (const BlockPass &pass : program.passes) {
-      bool last = &pass == &program.passes.back();
-      Ends ends{pass.readsSource ? from : scratch[0],
-                pass.writesTarget ? to : scratch[last ? 1 : 0],
-                last ? list.flip : uint8_t(0)};
-      if (pass.writesTarget && list.streams)
-        runPass<true>(pass, ends, prefetcher);
-      else
-        runPass<false>(pass, ends, prefetcher);
-    }
+    uint8_t *result = results[block % 2];
+    if (block + Traffic::kAhead < list.count)
+      traffic.fetch(list.from + list.fromOffsets[block + Traffic::kAhead]);
+    runBlock(program, list, from, to, scratch, result, traffic);
     if (list.inspect)
-      list.inspect(list.context, block, scratch[1]);
-    if (program.scatter.size())
-      scatter(program.scatter, scratch[1], to, list.streams);
+      list.inspect(list.context, block, result);
+    if (!program.scatter.size())
+      continue;
+    if (list.streams)
+      traffic.store(result, to);
+    else
+      scatter(program.scatter, result, to);
   }
+  traffic.finish();
   if (list.streams)
     _mm_sfence();
 }

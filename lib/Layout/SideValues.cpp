@@ -32,24 +32,38 @@ struct BF16 {
 
 } // namespace
 
-/// Loops that vectorize: one conversion each.
+/// Loops that vectorize: one conversion each. Floats are stored unaligned.
 template <typename Type>
-static void widen(const uint8_t *in, int64_t count, float unit, float *out) {
+static void widen(const uint8_t *in, int64_t count, float unit, uint8_t *out) {
   for (int64_t i = 0; i < count; ++i) {
     uint16_t bits;
     std::memcpy(&bits, in + 2 * i, 2);
-    out[i] = Type::load(bits) * unit;
+    float value = Type::load(bits) * unit;
+    std::memcpy(out + 4 * i, &value, 4);
   }
 }
 
 static void toFloats(ScalarType type, const uint8_t *in, int64_t count,
-                     float unit, float *out) {
+                     float unit, uint8_t *out) {
   if (type == ScalarType::F16)
     return widen<F16>(in, count, unit, out);
   if (type == ScalarType::BF16)
     return widen<BF16>(in, count, unit, out);
-  for (int64_t i = 0; i < count; ++i)
-    out[i] = loadScale(type, in, i, unit);
+  for (int64_t i = 0; i < count; ++i) {
+    float value = loadScale(type, in, i, unit);
+    std::memcpy(out + 4 * i, &value, 4);
+  }
+}
+
+static bool areFinite(const uint8_t *floats, int64_t count) {
+  // Adding one to an exponent of ones carries into the sign.
+  uint32_t carries = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, floats + 4 * i, 4);
+    carries |= (bits & 0x7f800000) + 0x00800000;
+  }
+  return (carries & 0x80000000) == 0;
 }
 
 /// Whether all results are finite.
@@ -61,14 +75,6 @@ static bool narrow(const float *in, int64_t count, uint8_t *out) {
     finite &= (bits & Type::kExponent) != Type::kExponent;
     std::memcpy(out + 2 * i, &bits, 2);
   }
-  return finite;
-}
-
-static bool copyFloats(const float *in, int64_t count, uint8_t *out) {
-  bool finite = true;
-  for (int64_t i = 0; i < count; ++i)
-    finite &= (bitsOf(in[i]) & 0x7f800000) != 0x7f800000;
-  std::memcpy(out, in, static_cast<size_t>(4 * count));
   return finite;
 }
 
@@ -93,20 +99,23 @@ ScaleConverter::ScaleConverter(const WeightSpec &from, const WeightSpec &to)
 
 bool ScaleConverter::convert(const uint8_t *from, int64_t count, Units units,
                              uint8_t *to) const {
+  float unit = units.source * factor;
+  if (target == ScalarType::F32) {
+    toFloats(source, from, count, unit, to);
+    return !overflows || areFinite(to, count);
+  }
   constexpr int64_t kChunk = 256;
   float values[kChunk];
   bool finite = true;
   for (int64_t at = 0; at < count; at += kChunk) {
     int64_t size = std::min(kChunk, count - at);
     uint8_t *out = to + at * sizeOf(target);
-    toFloats(source, from + at * sizeOf(source), size, units.source * factor,
-             values);
+    toFloats(source, from + at * sizeOf(source), size, unit,
+             reinterpret_cast<uint8_t *>(values));
     if (target == ScalarType::F16)
       finite &= narrow<F16>(values, size, out);
     else if (target == ScalarType::BF16)
       finite &= narrow<BF16>(values, size, out);
-    else if (target == ScalarType::F32)
-      finite &= copyFloats(values, size, out);
     for (int64_t i = 0; target == ScalarType::I16 && i < size; ++i) {
       int16_t folded = fold(source, values[i], units.largest);
       std::memcpy(out + 2 * i, &folded, 2);
