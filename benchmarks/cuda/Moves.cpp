@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Rates of moving the weights of one layer of Qwen3-30B-A3B and of Mixtral-8x7B
-// between every ordered pair of 4-bit layouts, as CSV for
-// benchmarks/layout/moves-table. `ratio` is bytes read and written per second,
-// scales and zero points included, by the rate of a device-to-device copy of
-// the target's bytes, run in turn; medians. A call is captured once and
-// replayed, so that what the host does to plan it is not part of the time; it
-// is in `host_us`.
+// between every ordered pair of 4-bit and of 8-bit layouts, and of moves that
+// change more than the layout, as CSV for benchmarks/layout/moves-table.
+// `ratio` is bytes read and written per second, scales and zero points
+// included, by the rate of a device-to-device copy of the target's bytes, run
+// in turn; medians. A call is captured once and replayed, so that what the host
+// does to plan it is not part of the time; it is in `host_us`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +66,19 @@ public:
     }
     check(cudaMemcpy(data[0], random.data(), static_cast<size_t>(bytes),
                      cudaMemcpyHostToDevice));
+  }
+
+  /// As many inputs of each group, in any order.
+  void shuffleGroups(const WeightSpec &spec) {
+    std::vector<int32_t> groups(static_cast<size_t>(spec.experts * spec.input));
+    std::mt19937 engine(2);
+    for (auto row = groups.begin(); row != groups.end(); row += spec.input) {
+      for (int64_t k = 0; k < spec.input; ++k)
+        row[k] = static_cast<int32_t>(k / spec.group);
+      std::shuffle(row, row + spec.input, engine);
+    }
+    check(cudaMemcpy(data[static_cast<int>(Part::GroupIndex)], groups.data(),
+                     4 * groups.size(), cudaMemcpyHostToDevice));
   }
   ~Memory() {
     for (void *part : data)
@@ -190,6 +204,115 @@ private:
   cudaGraphExec_t graph = nullptr;
 };
 
+/// A move that changes more than the layout.
+struct Change {
+  const char *what, *from, *to;
+  void (*apply)(WeightSpec &source, WeightSpec &target);
+};
+
+void sort(WeightSpec &source, WeightSpec &target) {
+  source.actOrder = ActOrder::Index;
+  target.actOrder = ActOrder::Sorted;
+}
+void pad(WeightSpec &, WeightSpec &target) {
+  target.input += 128;
+  target.output += 64;
+}
+void regroup(WeightSpec &, WeightSpec &target) { target.group = 64; }
+void shiftZeros(WeightSpec &source, WeightSpec &target) {
+  source.code = target.code = CodeType::U4;
+  source.zeros = ZeroPoints::MinusOne;
+  target.zeros = ZeroPoints::Plain;
+}
+void flipSigns(WeightSpec &source, WeightSpec &) { source.code = CodeType::S4; }
+void toFP8(WeightSpec &, WeightSpec &target) { target.code = CodeType::U4FP8; }
+void toFP8AroundZeros(WeightSpec &source, WeightSpec &target) {
+  shiftZeros(source, target);
+  toFP8(source, target);
+}
+void fold(WeightSpec &, WeightSpec &target) { target.scale = ScalarType::I16; }
+void changeScales(WeightSpec &source, WeightSpec &) {
+  source.scale = ScalarType::F16;
+}
+
+constexpr Change kChanges[] = {
+    {"rows sorted by group", "gptq", "gptq", sort},
+    {"rows sorted by group", "gptq", "marlin", sort},
+    {"rows sorted by group", "compressed_tensors", "marlin", sort},
+    {"rows sorted by group", "compressed_tensors", "compressed_tensors", sort},
+    {"padded", "gptq", "marlin", pad},
+    {"padded", "awq", "marlin", pad},
+    {"padded", "compressed_tensors", "humming_mma", pad},
+    {"groups halved", "gptq", "marlin", regroup},
+    {"groups halved", "compressed_tensors", "marlin", regroup},
+    {"zero points less one to plain", "gptq", "gptq", shiftZeros},
+    {"zero points less one to plain", "gptq", "marlin", shiftZeros},
+    {"zero points less one to plain", "awq", "humming_mma", shiftZeros},
+    {"s4 to u4b8", "gptq", "marlin", flipSigns},
+    {"s4 to u4b8", "compressed_tensors", "marlin", flipSigns},
+    {"codes for fp8", "gptq", "marlin_a8", toFP8},
+    {"codes for fp8 around zero points", "gptq", "marlin_a8", toFP8AroundZeros},
+    {"codes for fp8 around zero points", "awq", "marlin_a8", toFP8AroundZeros},
+    {"scales folded to i16", "gptq", "marlin_a8", fold},
+    {"scales f16 to bf16", "gptq", "marlin", changeScales}};
+
+/// Times what moves of one shape are asked for by name.
+class Shape {
+public:
+  Shape(const MoveCase &shape, std::string gpu, std::string only)
+      : shape(shape), gpu(std::move(gpu)), only(std::move(only)),
+        from(3 * codeBytes(shape)), to(3 * codeBytes(shape)) {}
+
+  void measurePairs(int bits) {
+    for (const LayoutEntry &source : allLayouts())
+      for (const LayoutEntry &target : allLayouts()) {
+        const bool both =
+            bits == 4 ? !source.codes4.empty() && !target.codes4.empty()
+                      : !source.codes8.empty() && !target.codes8.empty();
+        if (!both)
+          continue;
+        WeightSpec spec = specOf(target, shape);
+        if (source.group)
+          spec.group = *source.group;
+        WeightSpec origin = sourceOf(source, spec);
+        if (bits == 8)
+          origin.code = spec.code = CodeType::U8B128;
+        measure(bits == 4 ? "" : " in 8 bits", origin, spec);
+      }
+  }
+
+  void measureChanges() {
+    for (const Change &change : kChanges) {
+      WeightSpec target = specOf(*findLayout(change.to), shape);
+      WeightSpec source = sourceOf(*findLayout(change.from), target);
+      change.apply(source, target);
+      if (source.actOrder == ActOrder::Index)
+        from.shuffleGroups(source);
+      measure(std::string(": ") + change.what, source, target);
+    }
+  }
+
+private:
+  /// Of 4-bit codes; as much again for 8-bit ones, and for all side tensors.
+  static int64_t codeBytes(const MoveCase &shape) {
+    return shape.experts * shape.input * shape.halves * shape.output / 2;
+  }
+
+  void measure(const std::string &what, const WeightSpec &source,
+               const WeightSpec &target) {
+    const std::string name = gpu + "/" + shape.model + what + "/" +
+                             std::string(source.layout->name) + "/" +
+                             std::string(target.layout->name);
+    if (name.find(only) != std::string::npos &&
+        checkMove(source, target).message.empty())
+      Run(source, target, from, to).measure(name);
+  }
+
+  const MoveCase &shape;
+  const std::string gpu, only;
+  Memory from, to;
+};
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -201,24 +324,9 @@ int main(int argc, char **argv) {
     c = c == ' ' || c == '/' ? '-' : c;
   std::printf("name,us,GB/s,copy,ratio,host_us\n");
   for (const MoveCase &shape : kShapes) {
-    const int64_t bytes =
-        shape.experts * shape.input * shape.halves * shape.output / 2;
-    // Scales of f32 and sums of blocks make up most of the rest.
-    const Memory from(2 * bytes), to(2 * bytes);
-    for (const LayoutEntry &source : allLayouts())
-      for (const LayoutEntry &target : allLayouts()) {
-        const std::string name = gpu + "/" + shape.model + "/" +
-                                 std::string(source.name) + "/" +
-                                 std::string(target.name);
-        if (source.codes4.empty() || target.codes4.empty() ||
-            name.find(only) == std::string::npos)
-          continue;
-        WeightSpec spec = specOf(target, shape);
-        if (source.group)
-          spec.group = *source.group;
-        const WeightSpec origin = sourceOf(source, spec);
-        if (checkMove(origin, spec).message.empty())
-          Run(origin, spec, from, to).measure(name);
-      }
+    Shape moves(shape, gpu, only);
+    moves.measurePairs(4);
+    moves.measurePairs(8);
+    moves.measureChanges();
   }
 }

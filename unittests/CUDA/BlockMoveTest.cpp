@@ -6,142 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the tables that the kernel gets, thread by thread, and compares with
-// moves on the CPU; counts in how many turns the banks of shared memory serve a
-// warp. No device takes part.
+// Runs the tables that kernels get, thread by thread, and compares with moves
+// on the CPU; counts in how many turns the banks of shared memory serve a warp.
+// No device takes part.
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/CUDA/BlockMove.h"
-#include "../Layout/TestSupport.h"
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <random>
+#include "BlockInterpreter.h"
 
 using namespace wna16;
 using namespace wna16::cuda;
 using namespace wna16::test;
 
 namespace {
-
-/// Runs a move as the kernel does, one CUDA block after the other.
-class Interpreter {
-public:
-  explicit Interpreter(const BlockMove &move)
-      : move(move), shared(MovePlan::kMaxBytes, 0xee),
-        words(size_t(kMoveThreads) * kHeldWords) {}
-
-  void run() {
-    for (uint32_t item = 0; item * move.blocksAtOnce() < move.blocks; ++item) {
-      copy(item, move.source, move.from, nullptr);
-      for (uint32_t thread = 0; thread < kMoveThreads; ++thread)
-        reorderOut(thread);
-      for (uint32_t thread = 0; thread < kMoveThreads; ++thread)
-        for (int word = 0; word < kHeldWords; ++word)
-          store(address(move.write, thread, word),
-                words[size_t(thread) * kHeldWords + word]);
-      copy(item, move.target, nullptr, move.to);
-    }
-  }
-
-  /// Turns that the worst access of a warp takes, over those that it needs.
-  double conflicts() const {
-    double most = 1;
-    for (const ThreadTerms *terms : {&move.read, &move.write})
-      most = std::max(most, conflictsOf(*terms, 4));
-    for (const BlockSide *side : {&move.source, &move.target})
-      most = std::max(most, conflictsOf(side->shared, side->wide ? 16 : 4));
-    return most;
-  }
-
-private:
-  uint32_t inBlock(uint32_t thread) const {
-    return thread & ((1u << move.threadBits) - 1);
-  }
-  uint32_t address(const ThreadTerms &terms, uint32_t thread,
-                   int access) const {
-    return (thread >> move.threadBits << (move.threadBits + 5)) +
-           (sumWithoutCarry(terms, inBlock(thread)) ^ terms.access[access]);
-  }
-
-  void store(uint32_t at, uint32_t word) {
-    ASSERT_LE(at + 4, shared.size());
-    std::memcpy(&shared[at], &word, 4);
-  }
-
-  /// Between memory and shared memory.
-  void copy(uint32_t item, const BlockSide &side, const uint8_t *from,
-            uint8_t *to) {
-    for (uint32_t thread = 0; thread < kMoveThreads; ++thread) {
-      uint32_t number =
-          item * move.blocksAtOnce() + (thread >> move.threadBits);
-      if (number >= move.blocks)
-        continue;
-      int64_t block = addressOf(side, placeOf(move, number)) +
-                      sumOf(side.bytes, inBlock(thread));
-      size_t bytes = side.wide ? 16 : 4;
-      for (int access = 0; access < (side.wide ? 2 : kHeldWords); ++access) {
-        uint8_t *in = &shared.at(address(side.shared, thread, access));
-        int64_t at = block + side.bytes.access[access];
-        if (from)
-          std::memcpy(in, from + at, bytes);
-        else
-          std::memcpy(to + at, in, bytes);
-      }
-    }
-  }
-
-  void reorderOut(uint32_t thread) {
-    uint32_t held[kHeldWords];
-    for (int word = 0; word < kHeldWords; ++word)
-      std::memcpy(&held[word], &shared.at(address(move.read, thread, word)), 4);
-    permute(move, held);
-    std::copy_n(held, kHeldWords, &words[size_t(thread) * kHeldWords]);
-  }
-
-  /// Of one warp: the banks serve 128 bytes a turn, wide accesses a quarter of
-  /// the warp at a time.
-  double conflictsOf(const ThreadTerms &terms, uint32_t bytes) const {
-    int threads = static_cast<int>(128 / bytes);
-    if (1 << move.threadBits < threads)
-      return 1;
-    std::array<int, 32> turns = {};
-    for (int thread = 0; thread < threads; ++thread)
-      for (uint32_t word = 0; word < bytes; word += 4)
-        ++turns[(address(terms, static_cast<uint32_t>(thread), 0) + word) / 4 %
-                32];
-    return *std::max_element(turns.begin(), turns.end());
-  }
-
-  const BlockMove &move;
-  Bytes shared;
-  std::vector<uint32_t> words;
-};
-
-WeightSpec specOf(const LayoutEntry &layout, int bits, int64_t group) {
-  WeightSpec spec;
-  spec.layout = &layout;
-  spec.code = layout.needsZeros ? CodeType::U4
-              : bits == 4       ? CodeType::U4B8
-                                : CodeType::U8B128;
-  spec.zeros = layout.needsZeros ? ZeroPoints::Plain : ZeroPoints::None;
-  spec.scale = layout.scaleType.value_or(ScalarType::BF16);
-  spec.group = layout.group.value_or(group);
-  return spec;
-}
-
-void fillRandomly(Stored &stored) {
-  std::mt19937 random(5);
-  for (uint8_t &byte : stored.at(Part::Codes))
-    byte = static_cast<uint8_t>(random());
-  // Finite in each type; zero points that four bits hold.
-  for (size_t i = 0; i < stored.at(Part::Scales).size(); ++i)
-    stored.at(Part::Scales)[i] = static_cast<uint8_t>(i % 2 ? 0x3c : random());
-  for (uint8_t &byte : stored.at(Part::Zeros))
-    byte = random() & 7;
-}
 
 /// Moves a part by tables; false when there are none.
 bool runTables(const Bytes &from, Bytes &to, const AddressMap &source,
@@ -158,19 +35,6 @@ bool runTables(const Bytes &from, Bytes &to, const AddressMap &source,
   EXPECT_TRUE(move.exact);
   Interpreter(move).run();
   return true;
-}
-
-MoveShape shapeOf(const WeightSpec &source, const WeightSpec &target,
-                  Axis inner) {
-  MoveShape shape;
-  shape.inner = inner;
-  shape.experts = target.experts;
-  shape.halves = target.halves;
-  shape.inners = inner == Axis::Input ? target.input : target.groups();
-  shape.targetInners = shape.inners;
-  shape.sourceOutputs = source.output;
-  shape.outputs = shape.targetOutputs = target.output;
-  return shape;
 }
 
 /// Moves codes and scales of one pair by tables and on the CPU.

@@ -125,6 +125,98 @@ TEST(Convert, PadsRegroupsAndSorts) {
   compare(ordered, target, "sort");
 }
 
+/// From each layout that holds rows out of order, of codes of both widths.
+TEST(Convert, SortsRows) {
+  for (int bits : {4, 8})
+    for (auto [input, output] :
+         {std::pair<int64_t, int64_t>{768, 192}, {512, 64}, {96, 320}})
+      for (const char *from : {"gptq", "compressed_tensors", "marlin"})
+        for (const char *to : {"gptq", "compressed_tensors", "marlin"}) {
+          Random random(5);
+          WeightOptions options;
+          options.bits = bits;
+          options.actOrder = true;
+          const TestWeight start =
+              packedWeight(random, 3, input, 2, output, options);
+          wna16_weight source = start.plan, target = start.plan;
+          source.layout = layoutId(from);
+          target.layout = layoutId(to);
+          target.act_order = static_cast<int64_t>(ActOrder::Sorted);
+          TestWeight weight = converted(start, source);
+          compare(weight, target,
+                  std::string(from) + " to " + to + ", input " +
+                      std::to_string(input) + ", " + std::to_string(bits) +
+                      " bits");
+        }
+}
+
+/// Sums after blocks of any length, in groups of several blocks, and of no
+/// power of two; zero points stored either way.
+TEST(Convert, SumsBlocks) {
+  for (int64_t group : {16, 32, 64, 128, 256, 384, -1})
+    for (const char *from :
+         {"gptq", "compressed_tensors", "awq", "marlin", "cpu_panels"})
+      for (ZeroPoints zeros :
+           {ZeroPoints::None, ZeroPoints::Plain, ZeroPoints::MinusOne})
+        for (bool padded : {false, true}) {
+          Random random(16);
+          WeightOptions options;
+          options.group = group;
+          options.zeros = zeros != ZeroPoints::None;
+          options.scale = ScalarType::BF16;
+          const TestWeight start = packedWeight(random, 2, 768, 2, 96, options);
+          wna16_weight source = start.plan, target = start.plan;
+          source.layout = layoutId(from);
+          source.zeros = static_cast<int64_t>(zeros);
+          target.layout = layoutId("cpu_blocked");
+          target.code = static_cast<int64_t>(CodeType::U4);
+          target.zeros = static_cast<int64_t>(ZeroPoints::Plain);
+          target.scale = static_cast<int64_t>(ScalarType::F32);
+          target.output += padded ? 32 : 0;
+          if (checkMove(specOf(start.plan), specOf(source)) ||
+              checkMove(specOf(source), specOf(target)))
+            continue;
+          TestWeight weight = converted(start, source);
+          compare(weight, target,
+                  std::string(from) + ", group " + std::to_string(group) +
+                      (padded ? ", padded" : ""));
+        }
+}
+
+/// Scales and zero points of other types, narrower, wider and as wide.
+TEST(Convert, ChangesSides) {
+  const ScalarType types[] = {ScalarType::F16, ScalarType::BF16,
+                              ScalarType::F32};
+  for (int bits : {4, 8})
+    for (ScalarType from : types)
+      for (ScalarType to : types)
+        for (const char *layout :
+             {"gptq", "compressed_tensors", "marlin_a8", "cpu_panels"})
+          for (bool padded : {false, true}) {
+            Random random(17);
+            WeightOptions options;
+            options.bits = bits;
+            options.zeros = true;
+            options.scale = from;
+            TestWeight source = packedWeight(random, 2, 512, 2, 192, options);
+            wna16_weight target = source.plan;
+            target.layout = layoutId(layout);
+            target.zeros = static_cast<int64_t>(ZeroPoints::MinusOne);
+            target.scale = static_cast<int64_t>(to);
+            target.input += padded ? 64 : 0;
+            target.output += padded ? 64 : 0;
+            if (checkMove(specOf(source.plan), specOf(target)))
+              continue;
+            compare(source, target, layout);
+            TestWeight moved = converted(source, target);
+            wna16_weight back = moved.plan;
+            back.layout = layoutId("awq");
+            back.zeros = static_cast<int64_t>(ZeroPoints::Plain);
+            if (!checkMove(specOf(moved.plan), specOf(back)))
+              compare(moved, back, std::string(layout) + " to awq");
+          }
+}
+
 /// Extents without factors of two, runs of single words, and blocks that the
 /// edges cut.
 TEST(Convert, OddExtents) {
@@ -211,21 +303,34 @@ TEST(Convert, FoldsScales) {
 }
 
 TEST(Convert, RewritesCodes) {
-  for (bool zeros : {false, true}) {
-    Random random(12);
-    WeightOptions options;
-    options.zeros = zeros;
-    TestWeight source = packedWeight(random, 2, 192, 2, 96, options);
-    wna16_weight target = source.plan;
-    target.layout = layoutId("marlin_a8");
-    target.code = static_cast<int64_t>(CodeType::U4FP8);
-    target.input = 256;
-    target.output = 128;
-    compare(source, target, "fp8");
-    TestWeight rewritten = converted(source, target);
-    target.code = source.plan.code;
-    compare(rewritten, target, "back from fp8");
-  }
+  for (const char *layout : {"compressed_tensors", "gptq", "awq", "marlin"})
+    for (int64_t group : {32, 128, 384, -1})
+      for (bool zeros : {false, true})
+        for (int64_t padding : {0, 64}) {
+          Random random(12);
+          WeightOptions options;
+          options.zeros = zeros;
+          options.group = group;
+          const TestWeight start =
+              packedWeight(random, 2, 768, 2, 192, options);
+          wna16_weight stored = start.plan;
+          stored.layout = layoutId(layout);
+          TestWeight source = converted(start, stored);
+          wna16_weight target = source.plan;
+          target.layout = layoutId("marlin_a8");
+          target.code = static_cast<int64_t>(CodeType::U4FP8);
+          target.input += padding;
+          target.output += padding;
+          if (checkMove(specOf(source.plan), specOf(target)))
+            continue;
+          const std::string what =
+              std::string(layout) + ", group " + std::to_string(group);
+          compare(source, target, "fp8 from " + what);
+          TestWeight rewritten = converted(source, target);
+          target.code = source.plan.code;
+          target.layout = layoutId(layout);
+          compare(rewritten, target, "fp8 to " + what);
+        }
 }
 
 TEST(Bias, EqualsTheCpu) {

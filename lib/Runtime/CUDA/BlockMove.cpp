@@ -22,6 +22,8 @@ static constexpr int kVectorBits = 5;
 /// Bits of the number of a nibble that choose among 16-byte pieces of the banks
 /// of shared memory.
 static constexpr int kBankBegin = kVectorBits, kBankEnd = 8;
+/// log2 of the outputs of a block whose inputs come from anywhere.
+static constexpr int kGatherBits = 6;
 
 //===----------------------------------------------------------------------===//
 // Steps on words
@@ -276,6 +278,9 @@ BlockLimits limitsOf(const MoveShape &shape) {
   };
   limits.inner = std::min(limits.inner, most(shape.inners));
   limits.output = std::min(limits.output, most(shape.outputs));
+  // All inputs of so many outputs stay in the caches.
+  if (shape.gathers)
+    limits.output = std::min(limits.output, kGatherBits);
   return limits;
 }
 
@@ -409,8 +414,29 @@ bool fitsInt(const NibblePlan &plan) {
   return true;
 }
 
+/// What the bits of a plan's count are, in the source's order.
+std::vector<CoordinateBit> listCoordinates(const AddressMap &from,
+                                           const MovePlan &plan, Axis inner,
+                                           const NibblePlan &nibbles) {
+  std::vector<CoordinateBit> bits(nibbles.bits);
+  const int extra = nibbles.bits - plan.bits();
+  auto list = [&](bool isOutput, int count, auto addressOf) {
+    for (int bit = 0; bit < count; ++bit) {
+      const int64_t weight = addressOf(int64_t(1) << bit) - addressOf(0);
+      for (int at = 0; at < plan.bits(); ++at)
+        if (plan.source.weights[at] == weight)
+          bits[at + extra] = {isOutput, bit};
+    }
+  };
+  list(false, plan.innerBits, [&](int64_t at) {
+    return inner == Axis::Input ? from.input(at) : from.group(at);
+  });
+  list(true, plan.outputBits, [&](int64_t at) { return from.row(at); });
+  return bits;
+}
+
 /// Everything within a block.
-void listBlock(const NibblePlan &plan, BlockMove &move) {
+void listBlock(const NibblePlan &plan, BlockMove &move, BlockBits *bits) {
   StepBuilder steps(plan);
   steps.build(move);
   std::vector<int> lanes = steps.threads;
@@ -421,13 +447,24 @@ void listBlock(const NibblePlan &plan, BlockMove &move) {
   move.read = listWords(in, steps.threads, steps.read);
   move.write = listWords(out, inTarget(plan, steps.threads),
                          inTarget(plan, steps.write));
+  if (!bits)
+    return;
+  bits->inSource = plan.source;
+  for (int side : {0, 1})
+    bits->weights[side] = plan.weights[side];
+  for (int bit = 0; bit < plan.bits; ++bit)
+    bits->shared.push_back(out.term(bit));
+  bits->threads = steps.threads;
+  bits->read = steps.read;
+  bits->write = steps.write;
 }
 
 } // namespace
 
 std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
                                           const AddressMap &to, int unitBits,
-                                          MoveShape shape, int64_t alignment) {
+                                          MoveShape shape, int64_t alignment,
+                                          BlockBits *bits) {
   if (shape.inners <= 0 || shape.outputs <= 0 || shape.experts <= 0)
     return std::nullopt;
   BlockMove move;
@@ -446,9 +483,10 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
       !fitsInt(nibbles))
     return std::nullopt;
   move.threadBits = nibbles.bits - kWordBits - kHeldBits;
-  move.outputsFirst = to.row(plan->outputs()) - to.row(0) <
-                      (shape.inner == Axis::Input ? to.input(plan->inners())
-                                                  : to.group(plan->inners()));
+  move.outputsFirst = !shape.gathers && to.row(plan->outputs()) - to.row(0) <
+                                            (shape.inner == Axis::Input
+                                                 ? to.input(plan->inners())
+                                                 : to.group(plan->inners()));
   BlockSide *sides[] = {&move.source, &move.target};
   for (int side : {0, 1}) {
     if (alignment % 4 || !isAligned(*sides[side], nibbles, side, kWordBits))
@@ -456,10 +494,22 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
     sides[side]->wide = alignment % 16 == 0 &&
                         isAligned(*sides[side], nibbles, side, kVectorBits);
   }
+  if (shape.gathers)
+    move.source.wide = 0;
   if (!countBlocks(*plan, shape, move))
     return std::nullopt;
-  listBlock(nibbles, move);
+  if (bits) {
+    bits->source = listCoordinates(from, *plan, shape.inner, nibbles);
+    bits->inner = plan->innerBits;
+    bits->output = plan->outputBits;
+  }
+  listBlock(nibbles, move, bits);
   return move;
+}
+
+bool cuda::fills(const AddressMap &to, const MoveShape &shape) {
+  return isExact(to, shape) && shape.inners == shape.targetInners &&
+         shape.outputs == shape.targetOutputs;
 }
 
 WordRecode cuda::recodeOf(CodeType from, CodeType to) {

@@ -53,6 +53,9 @@ struct MoveShape {
   int64_t outputBegin = 0;   ///< the first that moves, in the source
   int64_t outputs = 0;       ///< of a half, that move
   int64_t targetOutputs = 0;
+  /// Inputs come from anywhere: the source is read word by word, in blocks of
+  /// few outputs, all inputs of some outputs before those of others.
+  bool gathers = false;
 };
 
 /// The address of a block along one axis: bits of its number that count up
@@ -119,6 +122,9 @@ struct BlockMove {
   WordStep step[kMaxSteps];
   int32_t steps = 0;
   WordRecode recode;
+  /// log2 of a unit's bytes in the target, by those in the source: blocks are
+  /// of the source's units, and written as wider ones.
+  uint32_t widens = 0;
 
   int32_t threadBits = 0; ///< log2 of the threads that a block takes
   int32_t halves = 1;
@@ -140,12 +146,39 @@ struct BlockMove {
   }
 };
 
+/// What bit of a coordinate a bit of the count of a block's nibbles is; -1:
+/// of none, within a unit.
+struct CoordinateBit {
+  bool isOutput = false;
+  int bit = -1;
+};
+
+/// The bits of that count, as the tables of a move use them: for who makes
+/// further tables.
+struct BlockBits {
+  std::vector<CoordinateBit> source; ///< in the source's order
+  std::vector<int> inSource;         ///< of the target's bits, the source's
+  std::vector<int64_t> weights[2];   ///< nibbles in the tensors
+  std::vector<uint32_t> shared;      ///< the target's, in shared memory
+  /// Bits in the source's order: those of a thread's number, and of the words
+  /// that it holds, as read and as written.
+  std::vector<int> threads, read, write;
+  int inner = 0, output = 0; ///< log2 of a block's extents
+
+  int count() const { return static_cast<int>(source.size()); }
+  CoordinateBit target(int bit) const { return source[inSource[bit]]; }
+};
+
 /// Tables for a move of units of 4, 8, 16 or 32 bits; none where runs are
 /// shorter than words or extents have no factors of two. Buffers are not
 /// aligned to less than `alignment` bytes.
 std::optional<BlockMove> planBlocks(const AddressMap &from,
                                     const AddressMap &to, int unitBits,
-                                    MoveShape shape, int64_t alignment);
+                                    MoveShape shape, int64_t alignment,
+                                    BlockBits *bits = nullptr);
+
+/// Whether every unit of a target moves, or is one that does.
+bool fills(const AddressMap &to, const MoveShape &shape);
 
 /// How codes of one type become those of another, where their zero points are
 /// implied.

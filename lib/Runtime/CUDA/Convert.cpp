@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The moves of Layout/Move.h on the device, part by part: by blocks where a
-// part only permutes, with their edges word by word, or all word by word.
+// The moves of Layout/Move.h on the device, part by part: by blocks, with their
+// edges word by word, or all word by word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,90 +145,183 @@ MoveShape shapeOf(const Conversion &p, Axis inner) {
 using WordKernel = bool (*)(const char *, const Conversion &, const WordRange &,
                             cudaStream_t);
 
-/// One part of a weight: how it moves by blocks if it only permutes, and how
-/// word by word.
+/// One part of a weight: how it moves by blocks, what becomes of it on the way,
+/// and how it moves word by word.
 struct PartMove {
   const void *from = nullptr;
   void *to = nullptr;
   int64_t bytes = 0; ///< of the target
-  std::optional<BlockMove> blocks;
   WordKernel words = nullptr;
+  std::optional<uint8_t> fill; ///< what each of its bytes is
+  std::optional<BlockMove> blocks;
+  std::optional<UnitChange> change;
+  std::optional<BlockRecode> recode;
+  std::optional<BlockSums> sums;
+  std::optional<BlockGather> gather;
 };
 
-PartMove planPart(const void *from, void *to, const AddressMap &source,
-                  const AddressMap &target, int bits, MoveShape shape,
-                  bool permutes, WordKernel words) {
+/// Of units of so many bits.
+PartMove partOf(const void *from, void *to, const AddressMap &target, int bits,
+                const MoveShape &shape, WordKernel words) {
   PartMove part;
   part.from = from;
   part.to = to;
   part.bytes = (shape.experts * target.size() * bits + 7) / 8;
   part.words = words;
-  if (!permutes)
-    return part;
-  const auto addresses = static_cast<int64_t>(
-      (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) %
-      16);
-  part.blocks = planBlocks(source, target, bits, shape, addresses);
-  if (!part.blocks)
-    return part;
-  part.blocks->from = static_cast<const uint8_t *>(from);
-  part.blocks->to = static_cast<uint8_t *>(to);
   return part;
 }
 
-/// Codes, scales and zero points, as far as the target has them.
-std::vector<PartMove> planParts(const ConvertPlan &plan, const Conversion &p) {
+/// Plans blocks of the source's units.
+void planBlocks(PartMove &part, const AddressMap &source,
+                const AddressMap &target, int bits, const MoveShape &shape,
+                BlockBits *blockBits = nullptr) {
+  const auto addresses =
+      static_cast<int64_t>((reinterpret_cast<uintptr_t>(part.from) |
+                            reinterpret_cast<uintptr_t>(part.to)) %
+                           16);
+  part.blocks =
+      cuda::planBlocks(source, target, bits, shape, addresses, blockBits);
+  if (!part.blocks)
+    return;
+  part.blocks->from = static_cast<const uint8_t *>(part.from);
+  part.blocks->to = static_cast<uint8_t *>(part.to);
+}
+
+/// Codes, or dense elements.
+PartMove planCodes(const ConvertPlan &plan, const Conversion &p) {
   const WeightSpec &source = plan.source, &target = plan.target;
   const bool dense = target.code == CodeType::Dense;
-  std::vector<PartMove> parts;
-  const bool implied = !p.recodes || !p.source.zeroData;
-  parts.push_back(planPart(p.source.codeData, p.codes, *codeAddresses(source),
-                           *codeAddresses(target), target.bits(),
-                           shapeOf(p, Axis::Input), !p.sorts && implied,
-                           dense ? convertElements : convertCodes));
-  if (dense)
-    return parts;
-  if (parts.front().blocks)
-    parts.front().blocks->recode = recodeOf(source.code, target.code);
-  const bool groups = keepsGroups(plan);
-  const bool sameScales = source.scale == target.scale &&
-                          scaleFactor(source.code) == scaleFactor(target.code);
-  parts.push_back(planPart(
-      p.source.scaleData, p.scales, *scaleAddresses(source),
-      *scaleAddresses(target), static_cast<int>(8 * sizeOf(target.scale)),
-      shapeOf(p, Axis::Group), groups && sameScales, convertScales));
-  if (!p.zeros)
-    return parts;
-  const bool sameZeros =
-      source.zeros == target.zeros && zeroBits(source) == zeroBits(target);
+  MoveShape shape = shapeOf(p, Axis::Input);
+  shape.gathers = p.sorts;
+  const AddressMap to = *codeAddresses(target);
+  PartMove part = partOf(p.source.codeData, p.codes, to, target.bits(), shape,
+                         dense ? convertElements : convertCodes);
+  const bool recodes = p.recodes && p.source.zeroData;
+  if (p.sorts && recodes)
+    return part;
+  BlockBits bits;
+  planBlocks(part, *codeAddresses(source), to, target.bits(), shape, &bits);
+  if (!part.blocks || dense)
+    return part;
+  const CodeSource codes = {source, p.source};
+  if (!recodes)
+    part.blocks->recode = recodeOf(source.code, target.code);
+  else if (!(part.recode = planRecode(codes, target.code, bits)))
+    part.blocks.reset();
+  if (p.sorts && !(part.gather = planGather(codes, p.permutation, bits)))
+    part.blocks.reset();
+  if (part.blocks && target.layout->trailerBytes)
+    part.sums = planSums(codes, blockLength(target), *part.blocks, bits);
+  return part;
+}
+
+PartMove planScales(const ConvertPlan &plan, const Conversion &p) {
+  const WeightSpec &source = plan.source, &target = plan.target;
+  const MoveShape shape = shapeOf(p, Axis::Group);
+  const auto bits = [](const WeightSpec &spec) {
+    return static_cast<int>(8 * sizeOf(spec.scale));
+  };
+  const AddressMap to = *scaleAddresses(target);
+  PartMove part = partOf(p.source.scaleData, p.scales, to, bits(target), shape,
+                         convertScales);
+  if (!keepsGroups(plan))
+    return part;
+  if (source.scale != target.scale ||
+      scaleFactor(source.code) != scaleFactor(target.code)) {
+    std::optional<ScaleChange> change =
+        planScaleChange(source, target, p.globalScale);
+    if (!change)
+      return part;
+    part.change = UnitChange{*change, {}, /*isZero=*/0};
+  }
+  planBlocks(part, *scaleAddresses(source), to, bits(source), shape);
+  if (part.blocks)
+    part.blocks->widens = bits(target) > bits(source);
+  return part;
+}
+
+PartMove planZeros(const ConvertPlan &plan, const Conversion &p) {
+  const WeightSpec &source = plan.source, &target = plan.target;
+  const MoveShape shape = shapeOf(p, Axis::Group);
+  const int bits = zeroBits(target);
   const AddressMap to = *zeroAddresses(target);
-  parts.push_back(planPart(p.source.zeroData, p.zeros,
-                           sameZeros ? *zeroAddresses(source) : to, to,
-                           zeroBits(target), shapeOf(p, Axis::Group),
-                           groups && sameZeros, convertZeros));
+  PartMove part =
+      partOf(p.source.zeroData, p.zeros, to, bits, shape, convertZeros);
+  if (!p.source.zeroData) {
+    if (fills(to, shape))
+      part.fill = impliedZeros(source, target);
+    return part;
+  }
+  if (!keepsGroups(plan))
+    return part;
+  if (source.zeros != target.zeros || zeroBits(source) != bits) {
+    std::optional<ZeroChange> change = planZeroChange(source, target);
+    if (!change)
+      return part;
+    part.change = UnitChange{{}, *change, /*isZero=*/1};
+  }
+  planBlocks(part, *zeroAddresses(source), to, zeroBits(source), shape);
+  if (part.blocks)
+    part.blocks->widens = bits > zeroBits(source);
+  return part;
+}
+
+/// Codes, then scales and zero points as far as the target has them.
+std::vector<PartMove> planParts(const ConvertPlan &plan, const Conversion &p) {
+  std::vector<PartMove> parts = {planCodes(plan, p)};
+  if (plan.target.code == CodeType::Dense)
+    return parts;
+  parts.push_back(planScales(plan, p));
+  if (p.zeros)
+    parts.push_back(planZeros(plan, p));
   return parts;
+}
+
+/// Bytes that are all equal, and padding that no block covers.
+bool fillPart(const char *kernel, const PartMove &part, cudaStream_t stream) {
+  if (!part.fill && (!part.blocks || part.blocks->exact))
+    return true;
+  return check(kernel, "filling a part",
+               cudaMemsetAsync(part.to, part.fill.value_or(0),
+                               static_cast<size_t>(part.bytes), stream));
+}
+
+/// Blocks of codes that more happens to.
+bool moveCodes(const char *kernel, const PartMove &part, int bits,
+               cudaStream_t stream) {
+  if (part.gather)
+    return gatherCodes(kernel, *part.blocks, bits, *part.gather, stream);
+  if (part.recode)
+    return recodeCodes(kernel, *part.blocks, *part.recode, stream);
+  return !part.sums || sumCodes(kernel, *part.blocks, *part.sums, stream);
 }
 
 bool moveParts(const char *kernel, const std::vector<PartMove> &parts,
                const Conversion &p, cudaStream_t stream) {
   BlockMoves moves;
-  for (const PartMove &part : parts)
-    if (part.blocks) {
-      if (!part.blocks->exact &&
-          !check(kernel, "clearing padding",
-                 cudaMemsetAsync(part.to, 0, static_cast<size_t>(part.bytes),
-                                 stream)))
-        return false;
+  ValueMoves values;
+  for (const PartMove &part : parts) {
+    if (!fillPart(kernel, part, stream))
+      return false;
+    if (!part.blocks || part.gather || part.recode || part.sums)
+      continue;
+    if (part.change) {
+      values.change[values.count] = *part.change;
+      values.move[values.count++] = *part.blocks;
+    } else {
       moves.move[moves.count++] = *part.blocks;
     }
-  if (!moveBlocks(kernel, moves, stream))
+  }
+  if (!moveBlocks(kernel, moves, stream) ||
+      !moveValues(kernel, values, stream) ||
+      !moveCodes(kernel, parts.front(), p.source.bits, stream))
     return false;
   for (const PartMove &part : parts) {
     WordRange range;
     range.onlyEdges = part.blocks.has_value();
     if (part.blocks)
       range.edges = *part.blocks;
-    if (part.bytes > 0 && !part.words(kernel, p, range, stream))
+    if (part.bytes > 0 && !part.fill && !part.words(kernel, p, range, stream))
       return false;
   }
   return true;
@@ -270,11 +363,12 @@ bool startFolding(const char *kernel, const ConvertPlan &plan,
 
 bool convert(const char *kernel, const ConvertPlan &plan, const Conversion &p,
              cudaStream_t stream) {
+  const std::vector<PartMove> parts = planParts(plan, p);
   return moveOrder(kernel, plan, p, stream) &&
          startFolding(kernel, plan, p, stream) &&
-         moveParts(kernel, planParts(plan, p), p, stream) &&
+         moveParts(kernel, parts, p, stream) &&
          (!p.folds || finishGlobalScale(kernel, p, stream)) &&
-         (!plan.target.layout->trailerBytes ||
+         (!plan.target.layout->trailerBytes || parts.front().sums ||
           sumBlocks(kernel, p, blockLength(plan.target), stream));
 }
 

@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What only permutes is moved block by block (MoveBlocks.cu). The rest, edges
-// of blocks and parts whose values change with their neighbours, is written
-// word by word: a thread finds out what each unit of its word is and fetches
-// that (ConvertWords.cu).
+// What only permutes is moved block by block (MoveBlocks.cu), and so is what
+// changes on the way (MoveValues.cu, MoveCodes.cu). The rest, edges of blocks
+// and changes that fit no block, is written word by word: a thread finds out
+// what each unit of its word is and fetches that (ConvertWords.cu).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WNA16_LIB_RUNTIME_CUDA_CONVERT_H
 #define WNA16_LIB_RUNTIME_CUDA_CONVERT_H
 
-#include "BlockMove.h"
+#include "BlockWork.h"
 #include "Device.h"
 #include "Parameters.h"
 
@@ -31,6 +31,15 @@ struct BlockMoves {
   int32_t count = 0;
 };
 static_assert(sizeof(BlockMoves) <= 4096, "parameters of any CUDA kernel");
+
+/// Moves of scales and zero points that change.
+struct ValueMoves {
+  static constexpr int kMax = 2;
+  BlockMove move[kMax];
+  UnitChange change[kMax];
+  int32_t count = 0;
+};
+static_assert(sizeof(ValueMoves) <= 4096, "parameters of any CUDA kernel");
 
 /// A conversion as kernels see it.
 struct Conversion {
@@ -68,6 +77,14 @@ struct WordRange {
 // Each launches one kernel; false, with a status, when it could not.
 bool moveBlocks(const char *kernel, const BlockMoves &moves,
                 cudaStream_t stream);
+bool moveValues(const char *kernel, const ValueMoves &moves,
+                cudaStream_t stream);
+bool sumCodes(const char *kernel, const BlockMove &move, const BlockSums &sums,
+              cudaStream_t stream);
+bool recodeCodes(const char *kernel, const BlockMove &move,
+                 const BlockRecode &recode, cudaStream_t stream);
+bool gatherCodes(const char *kernel, const BlockMove &move, int bits,
+                 const BlockGather &gather, cudaStream_t stream);
 bool convertCodes(const char *kernel, const Conversion &p,
                   const WordRange &range, cudaStream_t stream);
 bool convertElements(const char *kernel, const Conversion &p,

@@ -26,33 +26,52 @@ static Launch launchFor(dim3 grid, cudaStream_t stream) {
 // Inputs sorted by group
 //===----------------------------------------------------------------------===//
 
+/// A warp lists the inputs of a group, in their order, after those of the
+/// groups before. An index out of range counts as the nearest group, so that
+/// every input has a place.
 __global__ void __launch_bounds__(kConvertThreads)
     sortInputsKernel(const __grid_constant__ Conversion p) {
-  const int64_t input = p.source.input;
-  const int64_t k = int64_t(blockIdx.x) * kConvertThreads + threadIdx.x;
-  if (k >= input)
-    return;
-  for (int64_t expert = blockIdx.y; expert < p.experts; expert += gridDim.y) {
-    const int32_t *groups = p.source.groupIndex + expert * input;
-    const int32_t mine = groups[k];
-    int64_t before = 0;
-    for (int64_t i = 0; i < input; ++i)
-      before += groups[i] < mine || (groups[i] == mine && i < k);
-    p.permutation[expert * input + before] = static_cast<int32_t>(k);
+  const auto inputs = static_cast<int32_t>(p.source.input);
+  const auto groups = static_cast<int32_t>(p.source.groups);
+  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+  const int64_t warps = int64_t(gridDim.x) * (kConvertThreads / 32);
+  for (int64_t item =
+           (int64_t(blockIdx.x) * kConvertThreads + threadIdx.x) / 32;
+       item < p.experts * groups; item += warps) {
+    const int64_t expert = item / groups;
+    const auto group = static_cast<int32_t>(item - expert * groups);
+    const int32_t *groupOf = p.source.groupIndex + expert * inputs;
+    int32_t *order = p.permutation + expert * inputs;
+    auto at = [&](int32_t k) {
+      return k < inputs ? min(max(groupOf[k], 0), groups - 1) : groups;
+    };
+    int32_t before = 0;
+#pragma unroll 8
+    for (int32_t k = lane; k < inputs; k += 32)
+      before += at(k) < group;
+    before = static_cast<int32_t>(
+        __reduce_add_sync(~0u, static_cast<unsigned>(before)));
+#pragma unroll 8
+    for (int32_t first = 0; first < inputs; first += 32) {
+      const bool mine = at(first + lane) == group;
+      const uint32_t members = __ballot_sync(~0u, mine);
+      if (mine)
+        order[before + __popc(members & ((1u << lane) - 1))] = first + lane;
+      before += __popc(members);
+    }
   }
-}
-
-static unsigned rowsOf(int64_t experts) {
-  return static_cast<unsigned>(std::clamp<int64_t>(experts, 1, 65535));
 }
 
 bool cuda::sortInputs(const char *kernel, const Conversion &p,
                       cudaStream_t stream) {
-  const auto columns = static_cast<unsigned>(
-      (p.source.input + kConvertThreads - 1) / kConvertThreads);
-  return columns == 0 ||
+  constexpr int64_t kMaxBlocks = 132 * 16, kWarps = kConvertThreads / 32;
+  const int64_t blocks = (p.experts * p.source.groups + kWarps - 1) / kWarps;
+  return p.source.input == 0 ||
          launch(kernel, sortInputsKernel,
-                launchFor(dim3(columns, rowsOf(p.experts)), stream), p);
+                launchFor(static_cast<unsigned>(
+                              std::clamp<int64_t>(blocks, 1, kMaxBlocks)),
+                          stream),
+                p);
 }
 
 //===----------------------------------------------------------------------===//

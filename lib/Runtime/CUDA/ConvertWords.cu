@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Convert.h"
-#include "Kernels.cuh"
+#include "ConvertValues.cuh"
 
 #include <algorithm>
 
@@ -136,14 +136,6 @@ __device__ uint32_t loadBits(const void *data, int bits, int64_t index) {
                     : static_cast<const uint16_t *>(data)[index];
 }
 
-__device__ uint32_t bitsOfElement(ScalarType type, float value) {
-  if (type == ScalarType::F16)
-    return __half_as_ushort(__float2half_rn(value));
-  if (type == ScalarType::BF16)
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-  return __float_as_uint(value);
-}
-
 /// Dense elements; padding is zeros.
 struct Elements {
   Conversion p;
@@ -178,16 +170,6 @@ struct Scales {
   }
   __device__ void *out() const { return p.scales; }
 
-  /// For int8 activations: every step in the scale's own type.
-  __device__ uint32_t fold(float value) const {
-    const ScalarType type = p.source.scale;
-    const float ratio = roundElement(type, value / *p.globalScale);
-    const float folded = rintf(roundElement(type, ratio * 4096.0f));
-    const float clamped = fminf(fmaxf(folded, -32768.0f), 32767.0f);
-    return static_cast<uint16_t>(
-        static_cast<int16_t>(isnan(folded) ? 0.0f : clamped));
-  }
-
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     const DeviceWeight &from = p.source;
     if (!hasRow(p, place) || place.group >= p.groups)
@@ -199,9 +181,9 @@ struct Scales {
     const float factor = unit * scaleFactor(p.target.code);
     if (from.scale == p.target.scale && factor == 1.0f)
       return loadBits(from.scaleData, bits(), index);
-    const float stored = loadElement(from.scale, from.scaleData, index);
-    return p.folds ? fold(stored * unit)
-                   : bitsOfElement(p.target.scale, stored * factor);
+    const ScaleChange change = {from.scale, p.target.scale, unit, factor,
+                                p.folds ? p.globalScale : nullptr};
+    return convertScale(change, loadElement(from.scale, from.scaleData, index));
   }
 };
 
@@ -318,8 +300,8 @@ __global__ void __launch_bounds__(kConvertThreads)
     writeEdges(const __grid_constant__ Units units, int64_t experts,
                const __grid_constant__ BlockMove move) {
   const BlockSide &side = move.target;
-  const uint32_t words = kHeldWords << move.threadBits;
-  const int wordBits = side.wide ? 2 : 0;
+  const uint32_t words = kHeldWords << (move.threadBits + move.widens);
+  const uint32_t wordBits = (side.wide ? 2 : 0) + move.widens;
   const uint32_t edges =
       move.edges * static_cast<uint32_t>(experts * move.halves);
   for (uint32_t number = blockIdx.x; number < edges; number += gridDim.x) {
@@ -327,8 +309,9 @@ __global__ void __launch_bounds__(kConvertThreads)
     for (uint32_t i = threadIdx.x; i < words; i += kConvertThreads) {
       const uint32_t access = i >> wordBits;
       const uint32_t thread = access & ((1u << move.threadBits) - 1);
-      const int64_t bytes = block + sumOf(side.bytes, thread) +
-                            side.bytes.access[access >> move.threadBits];
+      const int64_t bytes = (block + sumOf(side.bytes, thread) +
+                             side.bytes.access[access >> move.threadBits])
+                            << move.widens;
       writeWord(units, experts, bytes / 4 + (i & ((1 << wordBits) - 1)));
     }
   }

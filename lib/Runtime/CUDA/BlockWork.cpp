@@ -1,0 +1,289 @@
+//===- BlockWork.cpp - What blocks become on their way --------------------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockWork.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace wna16;
+using namespace wna16::cuda;
+
+/// Bits of the number of a nibble that say which of its word it is.
+static constexpr int kWordBits = 3;
+
+//===----------------------------------------------------------------------===//
+// Units of other types
+//===----------------------------------------------------------------------===//
+
+std::optional<ScaleChange> cuda::planScaleChange(const WeightSpec &source,
+                                                 const WeightSpec &target,
+                                                 const float *global) {
+  const bool folds =
+      target.scale == ScalarType::I16 && source.scale != ScalarType::I16;
+  if (source.scale == ScalarType::I16 ||
+      sizeOf(target.scale) < sizeOf(source.scale))
+    return std::nullopt;
+  ScaleChange change;
+  change.from = source.scale;
+  change.to = target.scale;
+  change.unit = 1.0f / scaleFactor(source.code);
+  change.factor = change.unit * scaleFactor(target.code);
+  change.global = folds ? global : nullptr;
+  return change;
+}
+
+std::optional<ZeroChange> cuda::planZeroChange(const WeightSpec &source,
+                                               const WeightSpec &target) {
+  ZeroChange change;
+  change.fromBits = zeroBits(source);
+  change.toBits = zeroBits(target);
+  if (change.toBits < change.fromBits)
+    return std::nullopt;
+  const uint32_t ones = change.toBits == 4 ? 0x11111111 : 0x01010101;
+  const uint32_t all = (1u << target.bits()) - 1;
+  auto isLess = [](const WeightSpec &spec) {
+    return spec.zeros == ZeroPoints::MinusOne ? 1u : 0u;
+  };
+  change.add = ((isLess(source) - isLess(target)) & all) * ones;
+  change.mask = all * ones;
+  return change;
+}
+
+/// 2^(bits - 1), but for codes without a sign of their own.
+static int impliedZero(const WeightSpec &spec) {
+  const bool stored = spec.code == CodeType::U4 || spec.code == CodeType::U8;
+  return stored ? 0 : 1 << (spec.bits() - 1);
+}
+
+uint8_t cuda::impliedZeros(const WeightSpec &source, const WeightSpec &target) {
+  const int less = target.zeros == ZeroPoints::MinusOne;
+  const int zero = (impliedZero(source) - less) & ((1 << target.bits()) - 1);
+  return static_cast<uint8_t>(zeroBits(target) == 4 ? zero * 0x11 : zero);
+}
+
+//===----------------------------------------------------------------------===//
+// Zero points of codes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What bits of coordinates of codes add to the address of their zero point.
+class ZeroTerms {
+public:
+  explicit ZeroTerms(CodeSource source) : spec(source.spec) {
+    if (source.weight.zeroData)
+      map = *zeroAddresses(spec);
+    group = spec.groups() > 1 ? spec.group : 0;
+  }
+
+  /// Whether blocks are within a group, or are several.
+  bool fit(const BlockBits &bits) const {
+    const bool several = group > 0 && (group & (group - 1)) == 0;
+    return !map || (!map->hasHalves() &&
+                    (!group || several || group % (1 << bits.inner) == 0));
+  }
+
+  uint32_t operator()(CoordinateBit at) const {
+    const int64_t one = at.bit < 0 ? 0 : int64_t(1) << at.bit;
+    if (!map)
+      return 0;
+    if (at.isOutput)
+      return static_cast<uint32_t>(map->row(one) - map->row(0));
+    return group && one >= group
+               ? static_cast<uint32_t>(map->group(one / group) - map->group(0))
+               : 0;
+  }
+
+private:
+  const WeightSpec &spec;
+  std::optional<AddressMap> map;
+  int64_t group = 0; ///< 0: one for all
+};
+
+BlockZeros zerosOf(CodeSource source, const BlockBits &bits) {
+  const WeightSpec &spec = source.spec;
+  BlockZeros zeros;
+  zeros.data = source.weight.zeroData;
+  zeros.map = source.weight.zeroPoints;
+  zeros.implied = impliedZero(spec);
+  zeros.bits = source.weight.zeroBits;
+  zeros.add = spec.zeros == ZeroPoints::MinusOne ? 1 : 0;
+  zeros.mask =
+      spec.zeros == ZeroPoints::MinusOne ? (1u << spec.bits()) - 1 : ~0u;
+  zeros.innerBits = bits.inner;
+  zeros.outputBits = bits.output;
+  zeros.outputs = spec.output;
+  zeros.group =
+      spec.groups() > 1 ? spec.group : std::numeric_limits<int64_t>::max();
+  return zeros;
+}
+
+/// Terms of the words that a thread holds; `held`: the bits of their number.
+/// Terms without carry have no bits in common, or are meant to cancel.
+template <typename Term>
+void listHeld(const std::vector<int> &held, bool carries, Term term,
+              uint32_t (&access)[kHeldWords]) {
+  for (int word = 0; word < kHeldWords; ++word)
+    for (size_t bit = 0; bit < held.size(); ++bit)
+      if (word >> bit & 1)
+        access[word] = carries ? access[word] + term(held[bit])
+                               : access[word] ^ term(held[bit]);
+}
+
+} // namespace
+
+std::optional<BlockRecode> cuda::planRecode(CodeSource source, CodeType to,
+                                            const BlockBits &bits) {
+  const CodeType codes[] = {source.spec.code, to};
+  const ZeroTerms terms(source);
+  if (std::count(codes, codes + 2, CodeType::U4FP8) != 1 ||
+      std::count(codes, codes + 2, CodeType::U4) != 1 || !terms.fit(bits))
+    return std::nullopt;
+  auto isOne = [&](bool asRead) {
+    for (int bit = 0; bit < kWordBits; ++bit)
+      if (terms(asRead ? bits.source[bit] : bits.target(bit)))
+        return false;
+    return true;
+  };
+  BlockRecode recode;
+  recode.asRead = !isOne(false);
+  if (recode.asRead && !isOne(true))
+    return std::nullopt;
+  recode.toFP8 = to == CodeType::U4FP8;
+  recode.zeros = zerosOf(source, bits);
+  ThreadTerms &units = recode.zeros.units;
+  for (size_t bit = 0; bit < bits.threads.size(); ++bit)
+    units.bit[bit] = terms(bits.source[bits.threads[bit]]);
+  listHeld(
+      recode.asRead ? bits.read : bits.write, /*carries=*/true,
+      [&](int bit) { return terms(bits.source[bit]); }, units.access);
+  return recode;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Bits of the target's count beyond words: those of a tile's outputs and
+/// inputs, and those of its number.
+struct TileBits {
+  std::vector<int> outputs, inputs, number;
+
+  TileBits(const BlockBits &bits, int tileBits) {
+    for (int bit = kWordBits; bit < bits.count(); ++bit)
+      (bit >= tileBits             ? number
+       : bits.target(bit).isOutput ? outputs
+                                   : inputs)
+          .push_back(bit);
+  }
+};
+
+int log2Of(int64_t value) { return 63 - __builtin_clzll(uint64_t(value)); }
+
+} // namespace
+
+std::optional<BlockSums> cuda::planSums(CodeSource source, int64_t length,
+                                        const BlockMove &move,
+                                        const BlockBits &bits) {
+  constexpr int kOutputBits = 5;
+  const int tileBits = log2Of(length) + kOutputBits;
+  const TileBits tile(bits, tileBits);
+  const ZeroTerms terms(source);
+  // Words are four inputs of two outputs. Threads add up eight, and lanes that
+  // share a sum differ in two bits at most.
+  constexpr size_t kLaneOutputs = 3, kMostParts = 2;
+  const bool words = bits.target(0).isOutput && !bits.target(1).isOutput &&
+                     !bits.target(2).isOutput;
+  if (move.edges || !move.exact || bits.count() < tileBits || !words ||
+      tile.outputs.size() != kOutputBits - 1 ||
+      tile.inputs.size() < kHeldBits ||
+      tile.inputs.size() > kHeldBits + kMostParts || !terms.fit(bits))
+    return std::nullopt;
+  const auto held = tile.inputs.end() - kHeldBits;
+  std::vector<int> threads(tile.outputs.begin(),
+                           tile.outputs.begin() + kLaneOutputs);
+  threads.insert(threads.end(), tile.inputs.begin(), held);
+  threads.insert(threads.end(), tile.outputs.begin() + kLaneOutputs,
+                 tile.outputs.end());
+  threads.insert(threads.end(), tile.number.begin(), tile.number.end());
+
+  BlockSums sums;
+  sums.length = static_cast<int32_t>(length);
+  sums.partBits = static_cast<int32_t>(held - tile.inputs.begin());
+  sums.zeros = zerosOf(source, bits);
+  // A sum of 32 bits for each output, after the codes.
+  auto bytesOf = [&](int bit) -> uint32_t {
+    if (bit >= tileBits)
+      return static_cast<uint32_t>(bits.weights[1][bit] / 2);
+    const CoordinateBit at = bits.target(bit);
+    return at.isOutput ? 4u << at.bit : 0;
+  };
+  for (size_t i = 0; i < threads.size(); ++i) {
+    sums.words.bit[i] = bits.shared[threads[i]];
+    sums.bytes.bit[i] = bytesOf(threads[i]);
+    sums.zeros.units.bit[i] = terms(bits.target(threads[i]));
+  }
+  listHeld(
+      {held, tile.inputs.end()}, /*carries=*/false,
+      [&](int bit) { return bits.shared[bit]; }, sums.words.access);
+  sums.bytes.access[0] = 1u << (tileBits - 1);
+  sums.bytes.access[1] = sums.bytes.access[0] + bytesOf(0);
+  sums.zeros.units.access[1] = terms(bits.target(0));
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows in another order
+//===----------------------------------------------------------------------===//
+
+std::optional<BlockGather> cuda::planGather(CodeSource source,
+                                            const int32_t *rows,
+                                            const BlockBits &bits) {
+  const WeightSpec &spec = source.spec;
+  const AddressMap map = *codeAddresses(spec);
+  const int unitBits = log2Of(spec.bits()) - 2;
+  const int inWord = kWordBits - unitBits;
+  auto termOf = [&](int bit) {
+    return map.input(int64_t(1) << bit) - map.input(0);
+  };
+  // A word is one output's, and words count up evenly.
+  for (int bit = 0; bit < log2Of(std::max<int64_t>(spec.input, 1)); ++bit)
+    if (termOf(bit) !=
+        (bit < inWord ? int64_t(1) << bit : termOf(inWord) << (bit - inWord)))
+      return std::nullopt;
+  constexpr int64_t kAlignment = 16;
+  if (reinterpret_cast<uintptr_t>(rows) % kAlignment ||
+      4 * spec.input % kAlignment || bits.count() < kWordBits + kHeldBits)
+    return std::nullopt;
+  BlockGather gather;
+  gather.rows = rows;
+  gather.inputs = spec.input;
+  gather.innerBits = bits.inner;
+  gather.stride = static_cast<uint32_t>(termOf(inWord) * spec.bits() / 8);
+  auto inputsOf = [&](int bit) {
+    return bits.source[bit].isOutput ? 0 : 1u << bits.source[bit].bit;
+  };
+  auto bytesOf = [&](int bit) {
+    return bits.source[bit].isOutput
+               ? static_cast<uint32_t>(bits.weights[0][bit] / 2)
+               : 0;
+  };
+  const int threads = bits.count() - kWordBits - kHeldBits;
+  for (int bit = 0; bit < threads; ++bit) {
+    gather.inputTerms.bit[bit] = inputsOf(kWordBits + bit);
+    gather.outputTerms.bit[bit] = bytesOf(kWordBits + bit);
+  }
+  const int first = kWordBits + threads;
+  const std::vector<int> held = {first, first + 1, first + 2};
+  listHeld(held, /*carries=*/true, inputsOf, gather.inputTerms.access);
+  listHeld(held, /*carries=*/true, bytesOf, gather.outputTerms.access);
+  return gather;
+}

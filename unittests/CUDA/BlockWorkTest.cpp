@@ -1,0 +1,171 @@
+//===- BlockWorkTest.cpp - What tables do to blocks, run on the host ------===//
+//
+// Part of the WNA16 project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockInterpreter.h"
+
+using namespace wna16;
+using namespace wna16::cuda;
+using namespace wna16::test;
+
+namespace {
+
+/// Codes of one pair, moved with whatever work they take.
+class CodePair {
+public:
+  CodePair(const WeightSpec &from, const WeightSpec &to)
+      : source(from), target(to), in(from), expected(to) {
+    fillRandomly(in);
+    sortable();
+  }
+
+  void compare() {
+    ASSERT_EQ(moveAll(in, expected), "");
+    MoveShape shape = shapeOf(source, target, Axis::Input);
+    shape.gathers = source.actOrder != target.actOrder;
+    BlockBits bits;
+    std::optional<BlockMove> move =
+        planBlocks(*codeAddresses(source), *codeAddresses(target),
+                   target.bits(), shape, 16, &bits);
+    ASSERT_TRUE(move);
+    Bytes got(expected.at(Part::Codes).size(), 0x5a);
+    move->from = in.at(Part::Codes).data();
+    move->to = got.data();
+    DeviceWeight weight = {};
+    if (source.zeros != ZeroPoints::None)
+      weight.zeroData = in.at(Part::Zeros).data();
+    weight.zeroBits = zeroBits(source);
+    Interpreter interpreter(*move, source.bits());
+    if (source.zeros != ZeroPoints::None)
+      interpreter.zeroMap = *zeroAddresses(source);
+    const CodeSource codes = {source, weight};
+    std::optional<BlockGather> gather;
+    std::optional<BlockRecode> recode;
+    std::optional<BlockSums> sums;
+    if (shape.gathers) {
+      const Bytes &rows = expected.at(Part::Permutation);
+      gather = planGather(codes, reinterpret_cast<const int32_t *>(rows.data()),
+                          bits);
+      ASSERT_TRUE(gather);
+      interpreter.gather = &*gather;
+    } else if (source.code != target.code) {
+      recode = planRecode(codes, target.code, bits);
+      ASSERT_TRUE(recode);
+      interpreter.recode = &*recode;
+    } else {
+      sums = planSums(codes, blockLength(target), *move, bits);
+      ASSERT_TRUE(sums);
+      interpreter.sums = &*sums;
+    }
+    interpreter.run();
+    EXPECT_EQ(got, expected.at(Part::Codes));
+  }
+
+private:
+  /// As many rows of each group, in any order.
+  void sortable() {
+    if (source.actOrder != ActOrder::Index)
+      return;
+    std::vector<int32_t> groups(source.input);
+    std::mt19937 random(3);
+    Bytes &index = in.at(Part::GroupIndex);
+    for (int64_t expert = 0; expert < source.experts; ++expert) {
+      for (int64_t k = 0; k < source.input; ++k)
+        groups[k] = static_cast<int32_t>(k / source.group);
+      std::shuffle(groups.begin(), groups.end(), random);
+      std::memcpy(&index[4 * expert * source.input], groups.data(),
+                  4 * groups.size());
+    }
+  }
+
+  WeightSpec source, target;
+  Stored in, expected;
+};
+
+WeightSpec weightIn(const char *layout, CodeType code, int64_t group) {
+  WeightSpec spec;
+  spec.layout = findLayout(layout);
+  spec.code = code;
+  spec.scale = spec.layout->scaleType.value_or(ScalarType::BF16);
+  spec.group = group;
+  spec.experts = 2;
+  spec.input = 768;
+  spec.halves = 2;
+  spec.output = 128;
+  return spec;
+}
+
+TEST(BlockWork, SumsOfBlocks) {
+  for (int64_t group : {32, 64, 128, 768, -1})
+    for (const char *layout : {"gptq", "awq", "compressed_tensors", "marlin",
+                               "cpu_panels", "cpu_blocked"})
+      for (ZeroPoints zeros : {ZeroPoints::Plain, ZeroPoints::MinusOne}) {
+        WeightSpec source = weightIn(layout, CodeType::U4, group);
+        source.zeros = zeros;
+        WeightSpec target = weightIn("cpu_blocked", CodeType::U4, group);
+        target.zeros = ZeroPoints::Plain;
+        if (checkMove(source, target))
+          continue;
+        SCOPED_TRACE(std::string(layout) + ", group " + std::to_string(group));
+        CodePair(source, target).compare();
+      }
+}
+
+TEST(BlockWork, CodesAroundZeroPoints) {
+  for (int64_t group : {32, 128, -1})
+    for (const char *layout : {"gptq", "awq", "compressed_tensors", "marlin"})
+      for (bool back : {false, true}) {
+        WeightSpec source = weightIn(layout, CodeType::U4, group);
+        source.zeros = ZeroPoints::MinusOne;
+        WeightSpec target = weightIn("marlin_a8", CodeType::U4FP8, group);
+        target.zeros = ZeroPoints::Plain;
+        if (back)
+          std::swap(source, target);
+        source.scale = ScalarType::F32;
+        target.scale = ScalarType::F32;
+        SCOPED_TRACE(std::string(layout) + ", group " + std::to_string(group));
+        CodePair(source, target).compare();
+      }
+}
+
+TEST(BlockWork, RowsSortedByGroup) {
+  for (CodeType code : {CodeType::U4B8, CodeType::U8B128})
+    for (const char *from : {"gptq", "compressed_tensors"})
+      for (const char *to : {"gptq", "compressed_tensors", "marlin"}) {
+        WeightSpec source = weightIn(from, code, 128);
+        source.actOrder = ActOrder::Index;
+        WeightSpec target = weightIn(to, code, 128);
+        target.actOrder = ActOrder::Sorted;
+        SCOPED_TRACE(std::string(from) + " to " + to);
+        CodePair(source, target).compare();
+      }
+}
+
+/// Each unit of a word on its own.
+TEST(BlockWork, ZeroPointsChange) {
+  std::mt19937 random(7);
+  for (auto [from, to] : {std::pair<int, int>{4, 4}, {4, 8}, {8, 8}})
+    for (int add : {0, 1, -1})
+      for (int turn = 0; turn < 100; ++turn) {
+        const uint32_t word =
+            from == 4 ? uint32_t(random()) : uint32_t(random()) & 0x0f0f0f0f;
+        ZeroChange change;
+        change.fromBits = from;
+        change.toBits = to;
+        const uint32_t ones = to == 4 ? 0x11111111 : 0x01010101;
+        change.add = (add & 15) * ones;
+        change.mask = 15 * ones;
+        uint32_t out[2];
+        changeZeros(change, word, out);
+        const uint64_t both = uint64_t(out[1]) << 32 | out[0];
+        for (int unit = 0; unit < 32 / from; ++unit)
+          ASSERT_EQ((both >> (unit * to)) & ((1u << to) - 1),
+                    ((word >> (unit * from)) + add) & 15);
+      }
+}
+
+} // namespace
