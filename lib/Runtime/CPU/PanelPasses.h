@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the products of all instruction sets have in common. Each set's file
-// defines, in its unnamed namespace, a Machine: how 32 rows of sums, scales and
-// zero points lie in its registers, and how to add up one block.
+// What the products of all instruction sets have in common. Each set defines,
+// in a namespace of its own, a Machine: how 32 rows of sums, scales and zero
+// points lie in its registers, and how to add up one block.
 //
 //===----------------------------------------------------------------------===//
 

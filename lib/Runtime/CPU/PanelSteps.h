@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The steps between the products, written once over a type Vector of f32 lanes
-// that each instruction set's file defines in its unnamed namespace. Nothing
-// here calls a function that another file might have compiled for another set.
+// that each instruction set defines in a namespace of its own. Nothing here
+// calls a function that another file might have compiled for another set.
 //
 //===----------------------------------------------------------------------===//
 

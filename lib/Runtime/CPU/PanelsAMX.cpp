@@ -77,7 +77,8 @@ public:
   static void multiply(const uint8_t *values, const uint8_t *codes,
                        int64_t steps, int32_t *sums) {
     finishWrites();
-    // The numbers are those of the enumeration below.
+    // The numbers are those of the enumeration below: GCC's intrinsics paste
+    // them into the names of registers.
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -229,9 +230,9 @@ private:
 
 } // namespace
 
-static void multiply(const PanelShape &shape, const Panel &panel,
-                     const Panel &next, const uint8_t *const *rows,
-                     int64_t count, float *out, int64_t stride) {
+void avx512::multiplyTiles(const PanelShape &shape, const Panel &panel,
+                           const Panel &next, const uint8_t *const *rows,
+                           int64_t count, float *out, int64_t stride) {
   if (count < kLeastTokens)
     return avx512Panels.fixed.multiply(shape, panel, next, rows, count, out,
                                        stride);
@@ -245,10 +246,3 @@ static void multiply(const PanelShape &shape, const Panel &panel,
     done += tokens;
   }
 }
-
-static PanelKernels withTiles(PanelKernels kernels) {
-  kernels.fixed.multiply = multiply;
-  return kernels;
-}
-
-const PanelKernels wna16::amxPanels = withTiles(avx512Panels);

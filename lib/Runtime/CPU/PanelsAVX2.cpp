@@ -351,5 +351,6 @@ struct Machine {
 
 } // namespace
 
-const PanelKernels wna16::avx2Panels = panelKernels<Machine>();
-const RouteKernels wna16::avx2Route = routeKernels<Vector>();
+// Constant expressions, so that none of this file's code runs at load.
+constexpr PanelKernels wna16::avx2Panels = panelKernels<Machine>();
+constexpr RouteKernels wna16::avx2Route = routeKernels<Vector>();

@@ -13,5 +13,13 @@
 
 using namespace wna16;
 
-const PanelKernels wna16::avx512Panels = panelKernels<avx512::Machine>();
-const RouteKernels wna16::avx512Route = routeKernels<avx512::Vector>();
+static constexpr PanelKernels withTiles(PanelKernels kernels) {
+  kernels.fixed.multiply = avx512::multiplyTiles;
+  return kernels;
+}
+
+// Constant expressions: code that filled tables at load would be for AVX-512,
+// too, and run on machines that have not got it.
+constexpr PanelKernels wna16::avx512Panels = panelKernels<avx512::Machine>();
+constexpr PanelKernels wna16::amxPanels = withTiles(avx512Panels);
+constexpr RouteKernels wna16::avx512Route = routeKernels<avx512::Vector>();

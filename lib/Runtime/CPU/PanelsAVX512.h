@@ -312,6 +312,11 @@ struct Machine {
   };
 };
 
+/// PanelProduct::multiply of fixed point with tiles of AMX (PanelsAMX.cpp).
+void multiplyTiles(const PanelShape &shape, const Panel &panel,
+                   const Panel &next, const uint8_t *const *rows, int64_t count,
+                   float *out, int64_t stride);
+
 } // namespace wna16::avx512
 
 #endif // WNA16_LIB_RUNTIME_CPU_PANELSAVX512_H
