@@ -23,25 +23,35 @@
 
 using namespace wna16;
 
-/// Seconds from when all threads are there until the last one is done.
+/// Seconds from when all threads are there until the last one is done; throws
+/// std::system_error where the system refuses a thread.
 template <typename Body>
 static double timeOnThreads(int threads, Body body) {
   std::atomic<int> ready{0};
   std::atomic<bool> go{false};
   std::vector<std::thread> workers;
-  for (int t = 0; t < threads; ++t)
-    workers.emplace_back([&, t] {
-      ++ready;
-      while (!go)
-        ;
-      body(t);
-    });
+  auto finish = [&] {
+    go = true;
+    for (std::thread &worker : workers)
+      worker.join();
+  };
+  // Threads may outnumber cores: whoever waits lets others run.
+  try {
+    for (int t = 0; t < threads; ++t)
+      workers.emplace_back([&, t] {
+        ++ready;
+        while (!go)
+          std::this_thread::yield();
+        body(t);
+      });
+  } catch (...) {
+    finish();
+    throw;
+  }
   while (ready < threads)
-    ;
+    std::this_thread::yield();
   const auto begin = std::chrono::steady_clock::now();
-  go = true;
-  for (std::thread &worker : workers)
-    worker.join();
+  finish();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
       .count();
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <system_error>
 
 using namespace wna16;
 
@@ -84,6 +85,12 @@ Result<BenchReport> wna16::runBench(const BenchOptions &options,
   } catch (const std::bad_alloc &) {
     return fail("out of memory for " + std::to_string(options.experts) +
                 " experts of " + std::to_string(options.hidden) + " x " +
-                std::to_string(options.width));
+                std::to_string(options.width) + " and " +
+                std::to_string(*std::max_element(options.tokens.begin(),
+                                                 options.tokens.end())) +
+                " tokens");
+  } catch (const std::system_error &error) {
+    return fail("cannot start " + std::to_string(options.threads) +
+                " threads: " + error.code().message());
   }
 }

@@ -141,7 +141,7 @@ const Command cli::benchCommand = {
     "The\n"
     "error is that of some tokens against f64. marlin and humming measure the\n"
     "current CUDA device, by replays of graphs. WNA16_ISA (portable, avx2,\n"
-    "avx512) asks for lesser kernels of the CPU.\n",
+    "avx512, amx) asks for lesser kernels of the CPU.\n",
     kOptions,
     run,
 };
