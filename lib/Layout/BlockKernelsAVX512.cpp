@@ -114,6 +114,6 @@ static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
 }
 
 const wna16::BlockKernels wna16::kBlockKernelsAVX512 = {
-    {/*laneBits=*/6, /*halves=*/false, /*fused=*/true, /*heldBits=*/3},
+    {/*laneBits=*/6, /*halves=*/false, /*fused=*/true, /*heldBits=*/4},
     runBlocks,
     addBlock};

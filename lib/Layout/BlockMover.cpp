@@ -89,7 +89,7 @@ BlockMover::BlockMover(const AddressMap &from, const AddressMap &to,
     listBlocks(from, to);
     inspects = coversTiles(to);
     program = BlockProgram::make(program.plan, kernels->machine,
-                                 {inspects || stagesLines(), convertedBits});
+                                 {inspects || gathersLines(), convertedBits});
     if (inspects)
       listTiles();
     return;
@@ -192,17 +192,12 @@ void BlockMover::listBlock(Origin origin, Rect block) {
     left.push_back(block);
 }
 
-/// Whether lines of the target are put together in the scratch buffer: so that
-/// registers that are shorter can stream them whole, or so that stores of lines
-/// far from each other alternate with loads of the next block's.
-bool BlockMover::stagesLines() const {
-  auto run = [&](const BlockOrder &order) {
-    return (int64_t(1) << order.runBits) * unitBits / 8;
-  };
-  int64_t source = run(program.plan.source), target = run(program.plan.target);
-  return totalBytes >= kStreamBytes && target >= kLine &&
-         (kernels->machine.registerBytes() < kLine ||
-          std::max(source, target) == kLine);
+/// Whether lines of the target are put together in the scratch buffer, so that
+/// registers that are shorter can stream them whole.
+bool BlockMover::gathersLines() const {
+  return totalBytes >= kStreamBytes &&
+         kernels->machine.registerBytes() < kLine &&
+         (int64_t(1) << program.plan.target.runBits) * unitBits / 8 >= kLine;
 }
 
 /// Whether the program's blocks consist of whole tiles, with a trailer each,

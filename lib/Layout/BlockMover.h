@@ -119,7 +119,7 @@ private:
   };
   void listBlock(Origin origin, Rect block);
   void listEdges(int64_t innerEnd, int64_t outputEnd);
-  bool stagesLines() const;
+  bool gathersLines() const;
   bool coversTiles(const AddressMap &to) const;
   void listTiles();
   void clearBlock(uint8_t *to) const;

@@ -197,9 +197,9 @@ private:
 
   /// A pass that holds more than it has to loads its tables less often.
   void holdMore() {
+    const size_t enough = std::min(3, machine.heldBits);
     for (int bit = 0; bit < plan.bits() - firstRegister; ++bit)
-      if (heldIndex(bit) < 0 &&
-          static_cast<int>(heldBits.size()) < machine.heldBits)
+      if (heldIndex(bit) < 0 && heldBits.size() < enough)
         heldBits.push_back(bit);
   }
 

@@ -38,7 +38,7 @@ struct BlockStep {
 
 /// Steps that are done in one go over all registers of a block.
 struct BlockPass {
-  static constexpr size_t kMaxHeldBits = 3;
+  static constexpr size_t kMaxHeldBits = 4;
 
   std::vector<BlockStep> steps;
   /// Bits of a register's number that tell those held at once apart: all that

@@ -95,7 +95,7 @@ template <int kBit, int kHeld>
 inline __attribute__((always_inline)) void runPairs(const BlockStep &step,
                                                     Vector (&held)[kHeld]) {
   if (step.kind == BlockStep::Kind::NibbleExchange) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kHeld; ++i)
       if (!(i >> kBit & 1)) {
         Vector &a = held[i], &b = held[i | 1 << kBit];
@@ -106,7 +106,7 @@ inline __attribute__((always_inline)) void runPairs(const BlockStep &step,
     return;
   }
   const Exchange exchange(step);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < kHeld; ++i)
     if (!(i >> kBit & 1))
       exchange.apply(held[i], held[i | 1 << kBit]);
@@ -124,8 +124,11 @@ inline __attribute__((always_inline)) void runStep(const BlockStep &step,
   if constexpr (kHeld > 4)
     if (step.heldBit == 2)
       return runPairs<2>(step, held);
+  if constexpr (kHeld > 8)
+    if (step.heldBit == 3)
+      return runPairs<3>(step, held);
   const Vector table = Vector::load(step.table[0]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < kHeld; ++i)
     held[i] = held[i].shuffle(table);
 }
@@ -134,7 +137,8 @@ inline __attribute__((always_inline)) void runStep(const BlockStep &step,
 inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
   return (place & 1 ? offsets.second[0] : 0) +
          (place & 2 ? offsets.second[1] : 0) +
-         (place & 4 ? offsets.second[2] : 0);
+         (place & 4 ? offsets.second[2] : 0) +
+         (place & 8 ? offsets.second[3] : 0);
 }
 
 /// A pass that holds 2^kHeldBits registers at once.
@@ -148,12 +152,12 @@ void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
     uint8_t *to = ends.out + out.first[at];
     traffic.go();
     Vector held[kHeld];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kHeld; ++i)
       held[i] = Vector::load(from + heldOffset(in, i));
     for (const BlockStep &step : pass.steps)
       runStep(step, held);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kHeld; ++i) {
       if constexpr (kStreams)
         (held[i] ^ flip).stream(to + heldOffset(out, i));
@@ -172,8 +176,10 @@ void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
     return runPass<1, kStreams>(pass, ends, traffic);
   case 2:
     return runPass<2, kStreams>(pass, ends, traffic);
-  default:
+  case 3:
     return runPass<3, kStreams>(pass, ends, traffic);
+  default:
+    return runPass<4, kStreams>(pass, ends, traffic);
   }
 }
 
