@@ -9,7 +9,8 @@ for dir in "$2"/*/; do
   checkpoints=$((checkpoints + 1))
   out=0.75lp
   "$wna16" check "$dir" | grep -q 'shared.* dense ' && out=0.9lp
-  for on in "emulation avx512" "cpu portable" "cpu avx2" "cpu avx512"; do
+  for on in "emulation avx512" "cpu portable" "cpu avx2" "cpu avx512" \
+            "cpu amx"; do
     read -r backend isa <<<"$on"
     for limits in "--tolerance 0.75lp --out-tolerance $out" \
                   "--dtype f32 --tolerance 1e-6"; do
