@@ -24,8 +24,9 @@ enum class Isa {
 
 /// The best set that this machine has, looked up once. The environment variable
 /// WNA16_ISA (portable, avx2, avx512, amx) asks for a lesser one; a better one
-/// than the machine has, or another word, is not obeyed. Where the machine has
-/// AMX, the lookup asks the kernel for the process's permission to use it.
+/// than the machine has, or another word, is not obeyed. Where AMX is
+/// what is found, Linux is asked to let the process use it, after which it
+/// refuses small alternate signal stacks.
 Isa isa();
 
 /// Asks for a set from now on, as WNA16_ISA does; false when the machine has

@@ -63,6 +63,18 @@ WNA16_EXPORT void wna16_status_clear(void);
 WNA16_EXPORT void wna16_set_num_threads(int32_t threads);
 WNA16_EXPORT int32_t wna16_get_num_threads(void);
 
+/* A caller's own threads. Calls body(data, i, worker) once for each i in
+ * [0, count), in any order, on up to `threads` of them, and returns after the
+ * last one; `worker` is in [0, threads), and no two bodies that run at a time
+ * have the same. */
+typedef void (*wna16_parallel_for)(
+    void *context, int32_t threads, int64_t count,
+    void (*body)(void *data, int64_t i, int32_t worker), void *data);
+/* Loops of every call run on `run`'s threads from now on, each loop with up to
+ * wna16_get_num_threads() of them; NULL: on the library's own. No call may be
+ * under way. Results do not depend on it. */
+WNA16_EXPORT void wna16_set_parallel_for(wna16_parallel_for run, void *context);
+
 /* A tensor, layout-compatible with DLPack's DLTensor. strides == NULL means
  * row-major; otherwise strides count elements and must describe the same. */
 typedef struct {

@@ -70,7 +70,11 @@ static Result<BenchOptions> optionsOf(const Arguments &arguments,
   Result<int64_t> threads = arguments.integer("--threads", 0, 1);
   if (!threads)
     return threads.takeFailure();
-  options.threads = static_cast<int>(std::min<int64_t>(*threads, 1024));
+  constexpr int64_t kMostThreads = 1024;
+  if (*threads > kMostThreads)
+    return usage("--threads: expected at most " + llvm::Twine(kMostThreads) +
+                 ", got " + llvm::Twine(*threads));
+  options.threads = static_cast<int>(*threads);
   options.bits = arguments.get("--bits", "4") == "8" ? 8 : 4;
   if (std::string group = arguments.get("--group", "128"); group == "channel")
     options.group = -1;

@@ -11,9 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <thread>
+#include <vector>
 
 using namespace wna16test;
 
@@ -32,6 +35,43 @@ TEST(Determinism, B80_ThreadsAndRuns) {
     for (int run = 0; run < 10; ++run)
       EXPECT_TRUE(first.sameBytes(layer.output())) << threads << " threads";
   }
+  wna16_set_num_threads(0);
+}
+
+/// Threads of a caller: as many as there may be, last iterations first.
+struct CallersThreads {
+  std::atomic<int64_t> loops{0}, iterations{0};
+
+  static void run(void *context, int32_t threads, int64_t count,
+                  void (*body)(void *, int64_t, int32_t), void *data) {
+    auto &self = *static_cast<CallersThreads *>(context);
+    ++self.loops;
+    std::atomic<int64_t> left{count};
+    std::vector<std::thread> workers;
+    for (int32_t worker = 0; worker < threads; ++worker)
+      workers.emplace_back([&, worker] {
+        for (int64_t i; (i = --left) >= 0; ++self.iterations)
+          body(data, i, worker);
+      });
+    for (std::thread &worker : workers)
+      worker.join();
+  }
+};
+
+TEST(Determinism, ThreadsOfTheCaller) {
+  Random random(80);
+  Layer layer = packedLayer(random, 8, 256, 128, 17, 2, ScalarType::BF16);
+  HostTensor first = layer.output();
+  CallersThreads threads;
+  wna16_set_parallel_for(CallersThreads::run, &threads);
+  wna16_set_num_threads(5);
+  EXPECT_TRUE(first.sameBytes(layer.output()));
+  const int64_t loops = threads.loops;
+  EXPECT_GE(loops, 2) << "gate and up, down";
+  EXPECT_GT(threads.iterations, loops);
+  wna16_set_parallel_for(nullptr, nullptr);
+  EXPECT_TRUE(first.sameBytes(layer.output()));
+  EXPECT_EQ(threads.loops, loops) << "the library's own threads";
   wna16_set_num_threads(0);
 }
 

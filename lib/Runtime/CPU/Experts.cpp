@@ -16,13 +16,15 @@ using namespace wna16;
 static constexpr const char *kKernel = "fused_experts";
 static constexpr ExpertsDevice kDevice = {1, "the cpu", INT32_MAX, INT64_MAX};
 
-static const ExpertsKernel *const kernels[] = {&amxExperts, &avx512Experts,
-                                               &avx2Experts, &portableExperts};
+static const ExpertsKernel *const kernels[] = {
+#if defined(__x86_64__)
+    &amxExperts, &avx512Experts, &avx2Experts,
+#endif
+    &portableExperts};
 
-static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
-                                         int64_t tokens) {
+static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan) {
   for (const ExpertsKernel *kernel : kernels)
-    if (kernel->takes(plan, tokens))
+    if (kernel->takes(plan))
       return *kernel;
   return portableExperts;
 }
@@ -80,7 +82,7 @@ int64_t wna16_cpu_fused_experts_workspace(const void *plan, int64_t tokens) {
   if (!readExpertsPlan(kDevice, plan, experts) ||
       !countTokens(kDevice, experts, tokens, total))
     return -1;
-  return chooseKernel(experts, total).workspace(experts, total, threadCount());
+  return chooseKernel(experts).workspace(experts, total, threadCount());
 }
 
 const char *wna16_cpu_fused_experts_kernel(const void *plan, int64_t tokens) {
@@ -89,7 +91,7 @@ const char *wna16_cpu_fused_experts_kernel(const void *plan, int64_t tokens) {
   if (!readExpertsPlan(kDevice, plan, experts) ||
       !countTokens(kDevice, experts, tokens, total))
     return nullptr;
-  return chooseKernel(experts, total).name;
+  return chooseKernel(experts).name;
 }
 
 wna16_status wna16_cpu_fused_experts(const void *plan,
@@ -102,7 +104,7 @@ wna16_status wna16_cpu_fused_experts(const void *plan,
       !readExpertsTensors(kDevice, experts, tensors, count, arguments) ||
       !checkValues(experts, arguments))
     return wna16_status_get();
-  const ExpertsKernel &kernel = chooseKernel(experts, arguments.tokens);
+  const ExpertsKernel &kernel = chooseKernel(experts);
   const int threads = threadCount();
   const int64_t needed = kernel.workspace(experts, arguments.tokens, threads);
   if (needed < 0 ||

@@ -33,7 +33,7 @@ struct ExpertsArguments : ExpertsTensors {
 /// it; faster ones go before the portable one.
 struct ExpertsKernel {
   const char *name;
-  bool (*takes)(const ExpertsPlan &plan, int64_t tokens);
+  bool (*takes)(const ExpertsPlan &plan);
   /// Bytes for at most `tokens` tokens; -1 with a status when they overflow.
   int64_t (*workspace)(const ExpertsPlan &plan, int64_t tokens, int threads);
   /// Runs with a workspace of at least that size. Ids, counts and the expert

@@ -372,7 +372,7 @@ namespace {
 /// Fused experts with the kernels of one instruction set.
 template <Isa kIsa, const PanelKernels &kKernels>
 struct With {
-  static bool takes(const ExpertsPlan &plan, int64_t) {
+  static bool takes(const ExpertsPlan &plan) {
     return isa() >= kIsa && takes(plan.w13) && takes(plan.w2);
   }
   static bool takes(const WeightSpec &weight) {
@@ -404,6 +404,7 @@ static constexpr ExpertsKernel rowOf(const char *name) {
 }
 
 const PanelKernels *wna16::panelKernels() {
+#if defined(__x86_64__)
   switch (isa()) {
   case Isa::AMX:
     return &amxPanels;
@@ -411,13 +412,17 @@ const PanelKernels *wna16::panelKernels() {
     return &avx512Panels;
   case Isa::AVX2:
     return &avx2Panels;
-  default:
-    return nullptr;
+  case Isa::Portable:
+    break;
   }
+#endif
+  return nullptr;
 }
 
+#if defined(__x86_64__)
 const ExpertsKernel wna16::avx2Experts =
     rowOf<With<Isa::AVX2, avx2Panels>>("avx2");
 const ExpertsKernel wna16::avx512Experts =
     rowOf<With<Isa::AVX512, avx512Panels>>("avx512");
 const ExpertsKernel wna16::amxExperts = rowOf<With<Isa::AMX, amxPanels>>("amx");
+#endif

@@ -338,7 +338,7 @@ wna16_status PortableExperts::run(int64_t chunk) {
 // The row of the table
 //===----------------------------------------------------------------------===//
 
-static bool takesAll(const ExpertsPlan &, int64_t) { return true; }
+static bool takesAll(const ExpertsPlan &) { return true; }
 
 static int64_t portableWorkspace(const ExpertsPlan &plan, int64_t tokens,
                                  int threads) {

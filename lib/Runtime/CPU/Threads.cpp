@@ -188,8 +188,19 @@ static Pool &pool() {
   return *instance;
 }
 
+/// What the caller brought.
+static wna16_parallel_for callersLoop = nullptr;
+static void *callersContext = nullptr;
+
+void wna16_set_parallel_for(wna16_parallel_for run, void *context) {
+  callersLoop = run;
+  callersContext = context;
+}
+
 void wna16::runLoop(int threads, int64_t count, LoopBody body, void *context) {
   const int useful = static_cast<int>(std::min<int64_t>(threads, count));
+  if (useful > 1 && callersLoop)
+    return callersLoop(callersContext, useful, count, body, context);
   if (useful > 1 && pool().run(useful, count, body, context))
     return;
   for (int64_t i = 0; i < count; ++i)

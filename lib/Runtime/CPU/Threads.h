@@ -31,8 +31,9 @@ using Worker = int;
 using LoopBody = void (*)(void *context, int64_t index, Worker worker);
 
 /// Calls body(context, i, worker) once for each i in [0, count), in no order,
-/// on up to `threads` threads. A caller that finds the helpers busy with
-/// another caller's loop runs all iterations itself. Bodies start no loops.
+/// on up to `threads` threads: the caller's own, if it brought any. A caller
+/// that finds the helpers busy with another caller's loop runs all iterations
+/// itself. Bodies start no loops.
 void runLoop(int threads, int64_t count, LoopBody body, void *context);
 
 template <typename Body>
