@@ -117,6 +117,14 @@ TEST(Convert, PadsRegroupsAndSorts) {
   target.output = 128;
   target.scale = static_cast<int64_t>(ScalarType::BF16);
   compare(source, target, "pad");
+  // Inputs alone: halves have no seam, and new inputs of an old group in both
+  // of them decode to 0.
+  options.group = 64;
+  TestWeight cut = packedWeight(random, 3, 224, 2, 128, options);
+  target = cut.plan;
+  target.layout = layoutId("marlin");
+  target.input = 256;
+  compare(cut, target, "pad inputs");
   options.actOrder = true;
   TestWeight ordered = packedWeight(random, 3, 256, 1, 128, options);
   target = ordered.plan;

@@ -483,6 +483,8 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
       !fitsInt(nibbles))
     return std::nullopt;
   move.threadBits = nibbles.bits - kWordBits - kHeldBits;
+  move.innerBits = plan->innerBits;
+  move.outputBits = plan->outputBits;
   move.outputsFirst = !shape.gathers && to.row(plan->outputs()) - to.row(0) <
                                             (shape.inner == Axis::Input
                                                  ? to.input(plan->inners())

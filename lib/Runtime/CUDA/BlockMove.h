@@ -127,6 +127,7 @@ struct BlockMove {
   uint32_t widens = 0;
 
   int32_t threadBits = 0; ///< log2 of the threads that a block takes
+  int32_t innerBits = 0, outputBits = 0; ///< of its extents
   int32_t halves = 1;
   uint32_t outputsFirst = 0; ///< blocks count along outputs first
   /// Whole blocks that move, and blocks of the target, along the axes of one

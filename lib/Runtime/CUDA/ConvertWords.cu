@@ -103,6 +103,8 @@ struct Codes {
   __device__ const DeviceMap &map() const { return p.target.codes; }
   __device__ int bits() const { return p.target.bits; }
   __device__ void *out() const { return p.codes; }
+  /// Beyond, and beyond the outputs that move, all is zeros.
+  __device__ int64_t inners() const { return p.filled; }
 
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     const DeviceWeight &from = p.source;
@@ -142,6 +144,8 @@ struct Elements {
   __device__ const DeviceMap &map() const { return p.target.codes; }
   __device__ int bits() const { return p.target.bits; }
   __device__ void *out() const { return p.codes; }
+  /// Beyond, and beyond the outputs that move, all is zeros.
+  __device__ int64_t inners() const { return p.inputs; }
 
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     const DeviceMap &from = p.source.codes;
@@ -169,6 +173,7 @@ struct Scales {
     return p.target.scale == ScalarType::F32 ? 32 : 16;
   }
   __device__ void *out() const { return p.scales; }
+  __device__ int64_t inners() const { return p.groups; }
 
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     const DeviceWeight &from = p.source;
@@ -192,6 +197,7 @@ struct Zeros {
   __device__ const DeviceMap &map() const { return p.target.zeroPoints; }
   __device__ int bits() const { return p.target.zeroBits; }
   __device__ void *out() const { return p.zeros; }
+  __device__ int64_t inners() const { return p.groups; }
 
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     const DeviceWeight &from = p.source;
@@ -221,6 +227,7 @@ struct Biases {
     return p.source.type == ScalarType::F32 ? 32 : 16;
   }
   __device__ void *out() const { return p.out; }
+  __device__ int64_t inners() const { return 1; }
 
   __device__ uint32_t at(int64_t expert, const Place &place) const {
     if (place.half >= p.halves || place.output >= p.outputs)
@@ -304,15 +311,25 @@ __global__ void __launch_bounds__(kConvertThreads)
   const uint32_t wordBits = (side.wide ? 2 : 0) + move.widens;
   const uint32_t edges =
       move.edges * static_cast<uint32_t>(experts * move.halves);
+  // Halves without a seam count as one.
+  const int64_t outputs = units.p.outputs * units.p.halves / move.halves;
   for (uint32_t number = blockIdx.x; number < edges; number += gridDim.x) {
-    const int64_t block = addressOf(side, edgeOf(move, number));
+    const BlockPlace place = edgeOf(move, number);
+    const int64_t block = addressOf(side, place);
+    const bool empty =
+        int64_t(place.inner) << move.innerBits >= units.inners() ||
+        int64_t(place.output) << move.outputBits >= outputs;
     for (uint32_t i = threadIdx.x; i < words; i += kConvertThreads) {
       const uint32_t access = i >> wordBits;
       const uint32_t thread = access & ((1u << move.threadBits) - 1);
       const int64_t bytes = (block + sumOf(side.bytes, thread) +
                              side.bytes.access[access >> move.threadBits])
                             << move.widens;
-      writeWord(units, experts, bytes / 4 + (i & ((1 << wordBits) - 1)));
+      const int64_t word = bytes / 4 + (i & ((1 << wordBits) - 1));
+      if (empty)
+        static_cast<uint32_t *>(units.out())[word] = 0;
+      else
+        writeWord(units, experts, word);
     }
   }
 }
