@@ -11,7 +11,6 @@
 #include "Layout/Scalar.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -270,49 +269,61 @@ TEST(Padding, DecodesToZero) {
   }
 }
 
+/// Compares the sums of two blocks of 128 inputs for 32 outputs with `sumOf`
+/// (expert, row, first input, end), which is asked for `outputs` rows and
+/// `inputs` inputs alone.
+template <typename SumOf>
+void expectBlockSums(const Stored &target, int64_t inputs, int64_t outputs,
+                     SumOf sumOf) {
+  for (int64_t e = 0; e < 2; ++e)
+    for (int64_t r = 0; r < 32; ++r)
+      for (int64_t block = 0; block < 2; ++block) {
+        int32_t sum;
+        size_t at = (e * 2 + block) * (16 * 128 + 128) + 16 * 128 + 4 * r;
+        std::memcpy(&sum, &target.at(Part::Codes)[at], 4);
+        int64_t end = std::min<int64_t>(128 * (block + 1), inputs);
+        int32_t expected = r < outputs ? sumOf(e, r, 128 * block, end) : 0;
+        ASSERT_EQ(sum, expected) << e << " " << r << " " << block;
+      }
+}
+
 TEST(Padding, BlockSumsSkipIt) {
   std::mt19937 random(29);
   Stored source(specOf("awq", CodeType::U4, 100, 1, 20, -1));
   randomize(source, random);
   Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
   ASSERT_EQ(moveAll(source, target), "");
-  for (int64_t e = 0; e < 2; ++e)
-    for (int64_t r = 0; r < 32; ++r)
-      for (int64_t block = 0; block < 2; ++block) {
-        int32_t sum, expected = 0;
-        size_t at = (e * 2 + block) * (16 * 128 + 128) + 16 * 128 + 4 * r;
-        std::memcpy(&sum, &target.at(Part::Codes)[at], 4);
-        for (int64_t k = 128 * block; r < 20 && k < 100; ++k) {
-          // AWQ, word by word: column r in field A[r mod 8], here of 24.
-          static const int64_t kField[] = {0, 4, 1, 5, 2, 6, 3, 7};
-          int64_t in = r / 8 * 8 + kField[r % 8];
-          expected += field(source.at(Part::Codes), 4, (e * 100 + k) * 24 + in);
-          expected -= field(source.at(Part::Zeros), 4, e * 24 + in);
+  expectBlockSums(
+      target, 100, 20, [&](int64_t e, int64_t r, int64_t k, int64_t end) {
+        // AWQ, word by word: column r in field A[r mod 8], here of 24.
+        static const int64_t kField[] = {0, 4, 1, 5, 2, 6, 3, 7};
+        int64_t in = r / 8 * 8 + kField[r % 8];
+        int32_t sum = 0;
+        for (; k < end; ++k) {
+          sum += field(source.at(Part::Codes), 4, (e * 100 + k) * 24 + in);
+          sum -= field(source.at(Part::Zeros), 4, e * 24 + in);
         }
-        ASSERT_EQ(sum, expected) << e << " " << r << " " << block;
-      }
+        return sum;
+      });
 }
 
 TEST(Padding, BlockSumsTakeTheZeroPointThatCodesImply) {
   std::mt19937 random(31);
-  for (auto [inputs, outputs] : {std::pair(256, 32), std::pair(100, 20)}) {
+  for (auto [width, height] : {std::pair(256, 32), std::pair(100, 20)}) {
+    int64_t inputs = width, outputs = height;
     Stored source(specOf("otf", CodeType::U4B8, inputs, 1, outputs, -1));
     randomize(source, random);
     Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
     ASSERT_EQ(moveAll(source, target), "");
-    for (int64_t e = 0; e < 2; ++e)
-      for (int64_t r = 0; r < 32; ++r)
-        for (int64_t block = 0; block < 2; ++block) {
-          int32_t sum, expected = 0;
-          size_t at = (e * 2 + block) * (16 * 128 + 128) + 16 * 128 + 4 * r;
-          std::memcpy(&sum, &target.at(Part::Codes)[at], 4);
-          int64_t end = std::min<int64_t>(128 * (block + 1), inputs);
-          for (int64_t k = 128 * block; r < outputs && k < end; ++k)
-            expected += field(source.at(Part::Codes), 4,
-                              (e * outputs + r) * inputs + k) -
-                        8;
-          ASSERT_EQ(sum, expected) << e << " " << r << " " << block;
-        }
+    expectBlockSums(target, inputs, outputs,
+                    [&](int64_t e, int64_t r, int64_t k, int64_t end) {
+                      int32_t sum = 0;
+                      for (; k < end; ++k)
+                        sum += field(source.at(Part::Codes), 4,
+                                     (e * outputs + r) * inputs + k) -
+                               8;
+                      return sum;
+                    });
   }
 }
 
@@ -570,46 +581,6 @@ TEST(Messages, OfMoves) {
   EXPECT_EQ(edit([](WeightSpec &s) { s.actOrder = ActOrder::Sorted; }),
             "expected act_order to stay or to go from index to sorted, got "
             "none and sorted");
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-/// `value` rounded to nearest even in a format of `bits` of significand and a
-/// least exponent, in doubles.
-double rounded(double value, int bits, int least, double most) {
-  if (value == 0 || std::isnan(value) || std::isinf(value))
-    return value;
-  int exponent = std::max(std::ilogb(value), least);
-  double step = std::ldexp(1.0, exponent - (bits - 1));
-  double result = std::nearbyint(value / step) * step;
-  return std::abs(result) > most ? std::copysign(INFINITY, value) : result;
-}
-
-TEST(Scalar, AgreesWithDoubles) {
-  const double mostHalf = 65504, mostBrain = std::ldexp(255.0, 120);
-  auto check = [&](float value) {
-    double half = f16ToFloat(floatToF16(value));
-    double brain = bf16ToFloat(floatToBF16(value));
-    if (std::isnan(value)) {
-      EXPECT_TRUE(std::isnan(half) && std::isnan(brain));
-      return;
-    }
-    ASSERT_EQ(half, rounded(value, 11, -14, mostHalf)) << value;
-    ASSERT_EQ(brain, rounded(value, 8, -126, mostBrain)) << value;
-    ASSERT_EQ(std::signbit(half), std::signbit(value));
-    ASSERT_EQ(std::signbit(brain), std::signbit(value));
-  };
-  // Every half and brain float, its neighbours and the middle to the next.
-  for (uint32_t bits = 0; bits < 65536; ++bits)
-    for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
-      check(floatOf(bits << 16 | low));
-  for (uint32_t bits = 0; bits < 65536; ++bits) {
-    uint32_t half = bitsOf(f16ToFloat(static_cast<uint16_t>(bits)));
-    for (int32_t step : {-1, 0, 1, 0xfff, 0x1000, 0x1001})
-      check(floatOf(half + static_cast<uint32_t>(step)));
-  }
 }
 
 } // namespace
