@@ -53,9 +53,7 @@ static bool isExact(const AddressMap &map, const MoveExtents &extents) {
 //===----------------------------------------------------------------------===//
 
 /// Calls fn(i, j) for all i and j, in squares of both: what two blocks have of
-/// a page, on either side, is soon used. Within a square j comes first, in the
-/// order of the source's addresses: loads wait for memory, streaming stores do
-/// not.
+/// a page, on either side, is soon used. Within a square j comes first.
 template <typename Fn>
 static void forSquares(int64_t outer, int64_t count, Fn fn) {
   constexpr int64_t kSide = 16;
@@ -148,7 +146,9 @@ void BlockMover::listBlocks(const AddressMap &from, const AddressMap &to) {
       rowOrigins.push_back(
           {from.row(sourceRow(row, n)), to.row(targetRow(row, n))});
     }
-  bool innerFirst = inner(from, extents.inner, inners) < from.row(steps);
+  const AddressMap &followed = followsTarget() ? to : from;
+  bool innerFirst =
+      inner(followed, extents.inner, inners) < followed.row(steps);
   int64_t together = from.hasHalves() ? extents.halves : 1;
   auto list = [&](int64_t row, int64_t column, int64_t firstHalf) {
     // Where the source's halves alternate, blocks do: memory is fetched ahead
@@ -192,12 +192,25 @@ void BlockMover::listBlock(Origin origin, Rect block) {
     left.push_back(block);
 }
 
+/// Bytes that lie side by side on one side of a block.
+int64_t BlockMover::runBytes(const BlockOrder &order) const {
+  return (int64_t(1) << order.runBits) * unitBits / 8;
+}
+
+/// Whether blocks follow the target's addresses instead of the source's: loads
+/// wait for memory, streaming stores do not, but where lines are far from each
+/// other on both sides, those of the source are at least asked for ahead.
+bool BlockMover::followsTarget() const {
+  return std::max(runBytes(program.plan.source),
+                  runBytes(program.plan.target)) <= kLine;
+}
+
 /// Whether lines of the target are put together in the scratch buffer, so that
 /// registers that are shorter can stream them whole.
 bool BlockMover::gathersLines() const {
   return totalBytes >= kStreamBytes &&
          kernels->machine.registerBytes() < kLine &&
-         (int64_t(1) << program.plan.target.runBits) * unitBits / 8 >= kLine;
+         runBytes(program.plan.target) >= kLine;
 }
 
 /// Whether the program's blocks consist of whole tiles, with a trailer each,

@@ -119,6 +119,8 @@ private:
   };
   void listBlock(Origin origin, Rect block);
   void listEdges(int64_t innerEnd, int64_t outputEnd);
+  int64_t runBytes(const BlockOrder &order) const;
+  bool followsTarget() const;
   bool gathersLines() const;
   bool coversTiles(const AddressMap &to) const;
   void listTiles();
