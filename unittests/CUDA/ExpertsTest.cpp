@@ -189,6 +189,24 @@ TEST(Tiled, MorePiecesThanADeviceTakesAtOnce) {
   }
 }
 
+TEST(Tiled, ManySlotsOfWideExperts) {
+  // Rows of x are brought into the order of the slots, tiles that are not full
+  // go last; some slots are nobody's, one expert has no slots.
+  Random random(19);
+  constexpr int64_t kTokens = 300, kTopK = 2;
+  WeightOptions options;
+  options.scale = ScalarType::BF16;
+  options.zeros = true;
+  Layer layer = packedLayer(random, 5, 320, 2048, kTokens, kTopK,
+                            ScalarType::BF16, options);
+  layer.outputType = ScalarType::BF16;
+  bringInto(layer, "marlin", ScalarType::BF16);
+  auto *ids = layer.ids.as<int32_t>();
+  for (int64_t i = 0; i < kTokens * kTopK; ++i)
+    ids[i] = i % 7 == 0 ? -1 : i % 3 == 0 ? 4 : static_cast<int32_t>(i % 3);
+  expectRight(layer, "600 slots");
+}
+
 TEST(Tiled, LongInputsOfOneToken) {
   // Blocks of a cluster share the inputs of a column.
   for (int64_t tokens : {1, 3}) {

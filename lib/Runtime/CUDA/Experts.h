@@ -61,10 +61,14 @@ extern const ExpertsKernel plainExperts;
 extern const ExpertsKernel streamExperts;
 extern const ExpertsKernel wideExperts;
 
-/// Sorts the slots of a round by expert, in tiles of `tile` slots.
-bool sortSlots(const ExpertsRound &round, int tile);
+/// Sorts the slots of a round by expert, in tiles of `tile` slots; those that
+/// are not full come last of all, if asked for.
+bool sortSlots(const ExpertsRound &round, int tile, bool shortLast = false);
 /// Tiles that sortSlots makes at most.
 int64_t maxTiles(int64_t slots, int64_t experts, int64_t tile);
+/// Copies the rows of x of the sorted slots, in their order, to where rows are
+/// before the sum: each is of whole pieces of 16 bytes.
+bool gatherRows(const ExpertsRound &round);
 /// Sums the weighted rows of each token's slots into y.
 bool sumSlots(const ExpertsRound &round);
 

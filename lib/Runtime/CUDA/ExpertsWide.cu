@@ -58,21 +58,25 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
       p.groups > 1 ? std::max(p.groupTiles / 4, 1) : p.inputTiles / 4;
   const int groups = p.groups > 1 && p.groupTiles < 4 ? 2 : 1;
   const int words = 32 * spec.bits();
-  const Table tables[] = {{weight.codeData,
-                           CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                           4,
-                           {words, p.rowTiles, p.inputTiles * spec.experts},
-                           {words, 2, 4}},
-                          {weight.scaleData,
-                           CU_TENSOR_MAP_DATA_TYPE_UINT16,
-                           2,
-                           {64, p.rowTiles, weight.groups * spec.experts},
-                           {64, 2, groups}},
-                          {weight.zeroData,
-                           CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                           4,
-                           {8, p.rowTiles, weight.groups * spec.experts},
-                           {8, 2, groups}}};
+  // A block's halves lie apart where there are gates and ups.
+  const int halves = static_cast<int>(spec.halves), rows = 4 / halves;
+  const int64_t rowTiles = p.rowTiles / halves;
+  const Table tables[] = {
+      {weight.codeData,
+       CU_TENSOR_MAP_DATA_TYPE_UINT32,
+       4,
+       {words, rowTiles, halves, p.inputTiles * spec.experts},
+       {words, rows, halves, 4}},
+      {weight.scaleData,
+       CU_TENSOR_MAP_DATA_TYPE_UINT16,
+       2,
+       {64, rowTiles, halves, weight.groups * spec.experts},
+       {64, rows, halves, groups}},
+      {weight.zeroData,
+       CU_TENSOR_MAP_DATA_TYPE_UINT32,
+       4,
+       {8, rowTiles, halves, weight.groups * spec.experts},
+       {8, rows, halves, groups}}};
   return encode(kKernel, tables[0], p.codes) &&
          encode(kKernel, tables[1], p.scales) &&
          (!p.hasZeros || encode(kKernel, tables[2], p.zeros));
@@ -95,6 +99,38 @@ static int chooseBlocks(int64_t items, int tile, int multiprocessors) {
   return tile == 32 && even ? 2 : 1;
 }
 
+/// Whether x is copied into the order of the slots, and tiles that are not full
+/// go last. The copy takes time for each hidden size and saves it for each
+/// product of that with the width; where the width is 768 it saves nothing.
+static bool ordersInputs(const ExpertsPlan &plan, int tile) {
+  return tile == 128 && plan.w2.input >= 2048;
+}
+
+/// Rows of activations that lie in order are brought by the copy engine. Tiles
+/// of 32 slots gain nothing from that.
+static bool describeRows(const ExpertsRound &round, int tile, bool first,
+                         WideParameters &p) {
+  const ExpertsPlan &plan = *round.plan;
+  const bool gathered = first && ordersInputs(plan, tile);
+  p.in = !first     ? round.buffers.hidden
+         : gathered ? round.buffers.rows
+                    : round.x;
+  p.inWidth = first ? plan.fields.hidden : plan.w2.input;
+  p.ordered = static_cast<int32_t>(first ? gathered : tile > 32);
+  if (!p.ordered)
+    return true;
+  Table table = {p.in,
+                 CU_TENSOR_MAP_DATA_TYPE_UINT16,
+                 2,
+                 {p.inWidth, round.routing.slots, 1},
+                 {kWideInputs, tile, 1},
+                 true};
+  if (!encode(kKernel, table, p.inputs[0]))
+    return false;
+  table.box[1] = kWideRows;
+  return encode(kKernel, table, p.inputs[1]);
+}
+
 template <typename T>
 static WideKernel choose(const WeightSpec &spec, WideEnd end, int tile,
                          int blocks) {
@@ -106,7 +142,8 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
   const ExpertsPlan &plan = *round.plan;
   const WeightSpec &spec = first ? plan.w13 : plan.w2;
   WideParameters p = {};
-  if (!describeWeight(spec, first ? round.w13 : round.w2, p))
+  if (!describeWeight(spec, first ? round.w13 : round.w2, p) ||
+      !describeRows(round, tile, first, p))
     return false;
   const auto outTiles = static_cast<int32_t>(spec.output / 64);
   p.secondTile = first ? outTiles : 2;
@@ -116,9 +153,7 @@ static bool product(const ExpertsRound &round, int tile, bool first) {
   p.activation = round.activation;
   p.routing = round.routing;
   p.sorted = round.buffers.sorted;
-  p.in = first ? round.x : round.buffers.hidden;
   p.out = first ? round.buffers.hidden : round.buffers.rows;
-  p.inWidth = first ? plan.fields.hidden : plan.w2.input;
   p.outWidth = first ? plan.w2.input : plan.fields.hidden;
   p.first = first;
   p.weightOnInput = static_cast<int32_t>(plan.fields.weight_on_input);
@@ -152,8 +187,10 @@ static bool run(const ExpertsRound &given) {
   // Rows of slots are read back once: 16 bits will do.
   round.rowType = round.plan->element();
   const int tile = chooseTile(round);
-  return sortSlots(round, tile) && product(round, tile, true) &&
-         product(round, tile, false) && sumSlots(round);
+  const bool ordered = ordersInputs(*round.plan, tile);
+  return sortSlots(round, tile, ordered) && (!ordered || gatherRows(round)) &&
+         product(round, tile, true) && product(round, tile, false) &&
+         sumSlots(round);
 }
 
 const ExpertsKernel cuda::wideExperts = {"wide", takes, run};

@@ -198,6 +198,17 @@ __device__ inline void arriveAndExpect(uint32_t barrier, int bytes) {
       : "memory");
 }
 
+/// The same for a whole warp, of which one thread does it.
+__device__ inline void arriveAndExpectOfWarp(uint32_t barrier, int bytes) {
+  asm volatile("{\n"
+               ".reg .pred one;\n"
+               "elect.sync _|one, 0xffffffff;\n"
+               "@one mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;\n"
+               "}\n" ::"r"(barrier),
+               "r"(bytes)
+               : "memory");
+}
+
 /// Sleeps in between, so that who waits takes no turns from who works.
 __device__ inline void waitFor(uint32_t barrier, int parity) {
   constexpr uint32_t kNanoseconds = 10000000; // at most, before it looks again
@@ -220,6 +231,34 @@ __device__ inline void copyBox(uint32_t to, const CUtensorMap &map, int x,
                "complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
                "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
                : "memory");
+}
+
+/// The same for a whole warp, of which one thread does it.
+__device__ inline void copyBoxOfWarp(uint32_t to, const CUtensorMap &map, int x,
+                                     int y, int z, uint32_t barrier) {
+  asm volatile(
+      "{\n"
+      ".reg .pred one;\n"
+      "elect.sync _|one, 0xffffffff;\n"
+      "@one cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::"
+      "complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];\n"
+      "}\n" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
+
+/// The box of a table of four axes.
+__device__ inline void copyBoxOfWarp(uint32_t to, const CUtensorMap &map, int x,
+                                     int y, int z, int w, uint32_t barrier) {
+  asm volatile(
+      "{\n"
+      ".reg .pred one;\n"
+      "elect.sync _|one, 0xffffffff;\n"
+      "@one cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::"
+      "complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];\n"
+      "}\n" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+      : "memory");
 }
 
 __device__ inline void prefetchMap(const CUtensorMap &map) {

@@ -14,6 +14,7 @@ using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
 static constexpr int kSortThreads = 1024;
+static constexpr int kGatherThreads = 256;
 /// Counts of as many experts fit into shared memory.
 static constexpr int64_t kMaxExperts = 8192;
 
@@ -76,10 +77,35 @@ __device__ int scanBlock(int value, int *partial, int &total) {
 
 } // namespace
 
+/// Tiles that are not full, the larger ones first, in steps of so many slots:
+/// where they end, so that blocks with a tile more than others have a short
+/// one. `counts`: where each expert's slots begin.
+__device__ static int addShortTiles(const int32_t *counts, int experts,
+                                    int slots, int tileSize, int tiles,
+                                    int *partial, Tile *to) {
+  constexpr int kStep = 32;
+  for (int size = tileSize - 1; size > 0; size -= kStep)
+    for (int first = 0; first < experts; first += kSortThreads) {
+      const int e = first + static_cast<int>(threadIdx.x);
+      const int begin = e < experts ? counts[e] : 0;
+      const int end = e + 1 < experts ? counts[e + 1] : slots;
+      const int rest = e < experts ? (end - begin) % tileSize : 0;
+      const bool mine = rest > 0 && rest <= size && rest > size - kStep;
+      int total;
+      const int tile = tiles + scanBlock(mine, partial, total);
+      if (mine)
+        to[tile] = {e, end - rest, rest, 0};
+      tiles += total;
+    }
+  return tiles;
+}
+
 /// One block: counts, offsets and tiles, then the slots themselves. The order
-/// within an expert varies; no result depends on it.
+/// within an expert varies; no result depends on it. Tiles that are not full
+/// follow their expert's others or, if asked for, all that are.
 __global__ void __launch_bounds__(kSortThreads)
-    sortKernel(Routing routing, SortedSlots sorted, int tileSize) {
+    sortKernel(Routing routing, SortedSlots sorted, int tileSize,
+               bool shortLast) {
   extern __shared__ int32_t counts[]; // [experts], then positions
   __shared__ int partial[32];
   const auto experts = static_cast<int>(routing.experts);
@@ -94,7 +120,7 @@ __global__ void __launch_bounds__(kSortThreads)
   for (int first = 0; first < experts; first += kSortThreads) {
     const int e = first + static_cast<int>(threadIdx.x);
     const int count = e < experts ? counts[e] : 0;
-    const int mine = (count + tileSize - 1) / tileSize;
+    const int mine = (count + (shortLast ? 0 : tileSize - 1)) / tileSize;
     int slotTotal, tileTotal;
     const int begin = slots + scanBlock(count, partial, slotTotal);
     const int tile = tiles + scanBlock(mine, partial, tileTotal);
@@ -108,6 +134,10 @@ __global__ void __launch_bounds__(kSortThreads)
     slots += slotTotal;
     tiles += tileTotal;
   }
+  __syncthreads();
+  if (shortLast)
+    tiles = addShortTiles(counts, experts, slots, tileSize, tiles, partial,
+                          sorted.tiles);
   if (threadIdx.x == 0) {
     sorted.begin[experts] = slots;
     *sorted.numTiles = tiles;
@@ -122,7 +152,7 @@ int64_t cuda::maxTiles(int64_t slots, int64_t experts, int64_t tile) {
   return std::min(slots, slots / tile + experts);
 }
 
-bool cuda::sortSlots(const ExpertsRound &round, int tile) {
+bool cuda::sortSlots(const ExpertsRound &round, int tile, bool shortLast) {
   if (!checkRange(kKernel, "experts", round.routing.experts, 1, kMaxExperts))
     return false;
   Launch how;
@@ -131,7 +161,51 @@ bool cuda::sortSlots(const ExpertsRound &round, int tile) {
   how.shared = static_cast<size_t>(round.routing.experts) * sizeof(int32_t);
   how.stream = round.stream;
   return launch(kKernel, sortKernel, how, round.routing, round.buffers.sorted,
-                tile);
+                tile, shortLast);
+}
+
+//===----------------------------------------------------------------------===//
+// Gathering
+//===----------------------------------------------------------------------===//
+
+/// A warp copies the row of x of one sorted slot.
+__global__ void __launch_bounds__(kGatherThreads)
+    gatherKernel(Routing routing, SortedSlots sorted, const uint4 *x,
+                 int64_t pieces, uint4 *rows) {
+  letNextStart();
+  waitForPrevious();
+  const int64_t row = (int64_t(blockIdx.x) * kGatherThreads + threadIdx.x) / 32;
+  if (row >= sorted.begin[routing.experts])
+    return;
+  const int64_t token = sorted.order[row] / routing.topK;
+  const uint4 *from = x + token * pieces;
+  uint4 *to = rows + row * pieces;
+  constexpr int kAtOnce = 4;
+  for (int64_t first = threadIdx.x & 31; first < pieces;
+       first += kAtOnce * 32) {
+    uint4 values[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (first + i * 32 < pieces)
+        values[i] = from[first + i * 32];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (first + i * 32 < pieces)
+        to[first + i * 32] = values[i];
+  }
+}
+
+bool cuda::gatherRows(const ExpertsRound &round) {
+  Launch how;
+  how.grid = static_cast<unsigned>(
+      (round.routing.slots * 32 + kGatherThreads - 1) / kGatherThreads);
+  how.block = kGatherThreads;
+  how.stream = round.stream;
+  how.early = true;
+  return launch(kKernel, gatherKernel, how, round.routing, round.buffers.sorted,
+                static_cast<const uint4 *>(round.x),
+                round.plan->fields.hidden / 8,
+                static_cast<uint4 *>(round.buffers.rows));
 }
 
 //===----------------------------------------------------------------------===//

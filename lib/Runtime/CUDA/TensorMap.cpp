@@ -37,20 +37,21 @@ bool cuda::encode(const char *kernel, const Table &table, CUtensorMap &map) {
               kernel);
     return false;
   }
-  cuuint64_t extents[3], strides[2];
-  cuuint32_t box[3];
-  const cuuint32_t steps[3] = {1, 1, 1};
+  cuuint64_t extents[4], strides[4];
+  cuuint32_t box[4];
+  const cuuint32_t steps[4] = {1, 1, 1, 1};
+  const cuuint32_t axes = table.extents[3] ? 4 : 3;
   cuuint64_t bytes = static_cast<cuuint64_t>(table.elementBytes);
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < axes; ++i) {
     extents[i] = static_cast<cuuint64_t>(table.extents[i]);
     box[i] = static_cast<cuuint32_t>(table.box[i]);
     bytes *= extents[i];
-    if (i < 2)
-      strides[i] = bytes;
+    strides[i] = bytes;
   }
   const CUresult error = encoder(
-      &map, table.type, 3, const_cast<void *>(table.data), extents, strides,
-      box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      &map, table.type, axes, const_cast<void *>(table.data), extents, strides,
+      box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      table.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (error == CUDA_SUCCESS)
     return true;

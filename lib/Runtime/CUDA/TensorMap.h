@@ -17,14 +17,16 @@
 
 namespace wna16::cuda {
 
-/// A table of up to three axes, innermost first, and the box of it that one
-/// copy brings. Boxes lie in shared memory without gaps.
+/// A table of three or four axes, innermost first, and the box of it that one
+/// copy brings. Boxes lie in shared memory without gaps; swizzled ones, of rows
+/// of 128 bytes, as matrix instructions expect them.
 struct Table {
   const void *data;
   CUtensorMapDataType type;
   int elementBytes;
-  std::array<int64_t, 3> extents;
-  std::array<int, 3> box;
+  std::array<int64_t, 4> extents; ///< the last may be 0: there are three
+  std::array<int, 4> box;
+  bool swizzled = false;
 };
 
 /// Describes a table to the copy engine; false, with a status, when it cannot

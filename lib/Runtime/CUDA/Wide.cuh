@@ -7,11 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A block multiplies 256 rows of weights with a tile of slots of one expert,
-// then goes on to its next tile. Some warps bring data: the copy engine codes
-// and scales, the warps themselves the slots' rows of activations. Eight warps
-// compute: codes become 16-bit weights in registers, a step ahead of the matrix
-// instructions that take them from there. Gate and up of an output lie in one
-// block, so the first product ends with the activation.
+// then goes on to its next tile. Some warps bring data: the copy engine codes,
+// scales and rows of activations that lie in the order of the slots; other rows
+// the warps copy themselves. Eight warps compute: codes become 16-bit weights
+// in registers, a step ahead of the matrix instructions that take them from
+// there. Gate and up of an output lie in one block, so the first product ends
+// with the activation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +27,17 @@ namespace wna16::cuda {
 
 /// Inputs of one step.
 constexpr int kWideInputs = 64;
+/// Rows of activations that the copy engine brings at a time.
+constexpr int kWideRows = 32;
 
 struct WideParameters {
-  CUtensorMap codes; ///< words of a tile, row tiles, input tiles
+  /// Words of a tile, row tiles, second half of a block, input tiles.
+  CUtensorMap codes;
   CUtensorMap scales;
   CUtensorMap zeros;
+  /// Rows in the order of the sorted slots, a tile or kWideRows at a time.
+  CUtensorMap inputs[2];
+  int32_t ordered; ///< there are such rows
   int32_t hasZeros;
   int32_t inputTiles; ///< of an expert
   int32_t rowTiles;

@@ -41,15 +41,16 @@ public:
         outputBytes(p.groups > 1 ? 2 : 4),
         zeroBit(opaque(2 * half * p.zeroSteps[0])) {
     const int g = lane >> 2;
-    codesAt = offsetof(Stage, codes) + pair * sizeof(Stage::codes[0]) +
+    codesAt = offsetof(Stage, codes) + pair * sizeof(Stage::codes[0][0]) +
               (group * 32 + lane) * 4 * BITS + half * 2 * BITS;
     // One group has an order of its own.
-    scalesAt = offsetof(Stage, scales) + pair * sizeof(Stage::scales[0]) +
+    scalesAt = offsetof(Stage, scales) + pair * sizeof(Stage::scales[0][0]) +
                group * sizeof(Stage::scales[0][0][0]) +
                (p.groups > 1 ? g * 16 + half * 8
                              : half * 64 + (g & 1) * 2 + (g >> 1) * 16);
-    zerosAt = opaque(offsetof(Stage, zeros) + pair * sizeof(Stage::zeros[0]) +
-                     group * sizeof(Stage::zeros[0][0][0]) + g * 4);
+    zerosAt =
+        opaque(offsetof(Stage, zeros) + pair * sizeof(Stage::zeros[0][0]) +
+               group * sizeof(Stage::zeros[0][0][0]) + g * 4);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       offset[i >> 1][i & 1] = Element<T>::kMinusOffset & 0x7fff7fff;
@@ -92,7 +93,7 @@ private:
   /// that short.
   __device__ void loadScales(int groupOfStep) {
     const uint32_t scales =
-        stage() + scalesAt + groupOfStep * int(sizeof(Stage::scales[0][0]));
+        stage() + scalesAt + groupOfStep * int(sizeof(Stage::scales[0]));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int j = i >> 1, n3 = i & 1;
@@ -103,8 +104,7 @@ private:
       scale[j][n3] = __byte_perm(value, 0, 0x1010);
     }
     if (p.hasZeros)
-      loadZeros(stage() + zerosAt +
-                groupOfStep * int(sizeof(Stage::zeros[0][0])));
+      loadZeros(stage() + zerosAt + groupOfStep * int(sizeof(Stage::zeros[0])));
   }
 
   __device__ void loadZeros(uint32_t at) {
@@ -165,7 +165,8 @@ private:
     waitFor(full + at.index * 8, at.phase);
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile)
-      loadWords(stage() + codesAt + tile * 256 * BITS, words[tile]);
+      loadWords(stage() + codesAt + tile * int(sizeof(Stage::codes[0])),
+                words[tile]);
   }
 
   //===--------------------------------------------------------------------===//
@@ -449,6 +450,8 @@ __global__ void __launch_bounds__(WideShared<BITS, TT, BLOCKS>::kThreads,
   if (threadIdx.x == 0) {
     prefetchMap(p.codes);
     prefetchMap(p.scales);
+    if (p.ordered)
+      prefetchMap(p.inputs[0]);
     for (int i = 0; i < Shared::kStages; ++i) {
       initBarrier(sharedAddress(&shared.copied[i]), 32 * Shared::kInputWarps);
       initBarrier(sharedAddress(&shared.full[i]), 2);

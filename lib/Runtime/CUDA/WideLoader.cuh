@@ -37,9 +37,9 @@ struct WideShared {
 
   struct Stage {
     unsigned char inputs[TT * 128];
-    unsigned char codes[2][kCodeBytes / 2];
-    uint16_t scales[2][kMaxGroups][2][64];
-    uint32_t zeros[2][kMaxGroups][2][8];
+    unsigned char codes[4][2][kCodeBytes / 8];
+    uint16_t scales[kMaxGroups][2][2][64];
+    uint32_t zeros[kMaxGroups][2][2][8];
     unsigned char unused[768];
   };
   static_assert(sizeof(Stage) % 1024 == 0, "rows are swizzled by address");
@@ -83,8 +83,10 @@ struct RingPlace {
 // Warps that bring data
 //===----------------------------------------------------------------------===//
 
-/// One warp has the copy engine bring codes and scales, some copy the slots'
-/// rows of activations, and one makes these known to the matrix units.
+/// One warp has the copy engine bring codes and scales. Another has it bring
+/// rows of activations that lie in order; otherwise some copy the slots' rows,
+/// and one makes these known to the matrix units. Whole warps ask for copies,
+/// since the compiler makes a loop over lanes of a copy that one lane asks for.
 template <int BITS, int TT, int BLOCKS>
 class WideLoader {
   using Shared = WideShared<BITS, TT, BLOCKS>;
@@ -99,15 +101,18 @@ public:
         items(tiles * p.rowBlocks) {}
 
   __device__ void run() {
-    const int warp = static_cast<int>(threadIdx.x) >> 5;
+    // The same in all lanes, as the compiler then knows.
+    const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) >> 5, 0);
     Place at;
     int number = 0;
     for (int i = blockIdx.x; i < items; i += gridDim.x, ++number) {
       if (warp == 0)
         bringWeights(find(i), number, at);
+      else if (warp == 1 && p.ordered)
+        bringRows(find(i), at);
       else if (warp == 1)
         announce(at);
-      else if (warp < 2 + Shared::kInputWarps)
+      else if (warp < 2 + Shared::kInputWarps && !p.ordered)
         bringInputs(find(i), at);
     }
     // No thread leaves before its copies have come.
@@ -128,7 +133,10 @@ private:
     const int chunk = item / (p.rowBlocks * kTogether);
     const int width = min(kTogether, tiles - chunk * kTogether);
     const int inside = item - chunk * p.rowBlocks * kTogether;
-    return {p.sorted.tiles[chunk * kTogether + inside % width], inside / width};
+    const Tile &tile = p.sorted.tiles[chunk * kTogether + inside % width];
+    return {{__shfl_sync(~0u, tile.expert, 0), __shfl_sync(~0u, tile.begin, 0),
+             __shfl_sync(~0u, tile.count, 0), 0},
+            inside / width};
   }
 
   /// Codes and scales of an item, and the list of its slots.
@@ -149,42 +157,67 @@ private:
       item.count = tile.count;
       item.rows = work.rowBlock;
       arrive(sharedAddress(&shared.known[place]));
-      const int firstGroup = tile.expert * p.groups;
-      for (int t = 0; t < p.inputTiles; t += 4, at.advance()) {
-        waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
-        copyWeights(at.index, work.rowBlock * p.blockTiles,
-                    tile.expert * p.inputTiles + t,
-                    firstGroup + static_cast<int>(__umulhi(t, p.groupMagic)));
-      }
     }
+    copyWeights(work, at);
     __syncwarp();
     const bool weighted = (p.first != 0) == (p.weightOnInput != 0);
 #pragma unroll
     for (int i = 0; i < TT / 32; ++i) {
-      item.slots[lane + 32 * i] = slots[i];
+      item.slots[lane + 32 * i] =
+          p.first && slots[i] >= 0 ? tile.begin + lane + 32 * i : slots[i];
       item.weights[lane + 32 * i] =
           weighted && slots[i] >= 0 ? weightOf(p.routing, slots[i]) : 1.0f;
     }
     arrive(sharedAddress(&shared.listed[place]));
   }
 
-  __device__ void copyWeights(int index, int rowTile, int inputTile,
-                              int group) {
-    auto &stage = shared.stages[index];
-    const uint32_t barrier = sharedAddress(&shared.full[index]);
+  /// Codes of each step, scales where steps that share them begin.
+  __device__ void copyWeights(const Work &work, Place &at) {
+    const int row = work.rowBlock * p.blockTiles;
+    const int inputTile = work.tile.expert * p.inputTiles;
+    const int firstGroup = work.tile.expert * p.groups;
     const int groups = p.groups > 1 && p.groupTiles < 4 ? 2 : 1;
-    arriveAndExpect(barrier,
-                    Shared::kCodeBytes + groups * 2 * (p.hasZeros ? 320 : 256));
-#pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {
-      const int row = rowTile + pair * p.secondTile;
-      copyBox(sharedAddress(stage.codes[pair]), p.codes, 0, row, inputTile,
-              barrier);
-      copyBox(sharedAddress(stage.scales[pair]), p.scales, 0, row, group,
-              barrier);
+    const int scaleBytes = groups * 2 * (p.hasZeros ? 320 : 256);
+    for (int t = 0, untilScales = 0; t < p.inputTiles;
+         t += 4, --untilScales, at.advance()) {
+      auto &stage = shared.stages[at.index];
+      const uint32_t barrier = sharedAddress(&shared.full[at.index]);
+      const bool scales = untilScales == 0;
+      waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
+      arriveAndExpectOfWarp(barrier,
+                            Shared::kCodeBytes + (scales ? scaleBytes : 0));
+      copyBoxOfWarp(sharedAddress(stage.codes), p.codes, 0, row, 0,
+                    inputTile + t, barrier);
+      if (!scales)
+        continue;
+      untilScales = p.scaleSteps;
+      const int group =
+          firstGroup + static_cast<int>(__umulhi(t, p.groupMagic));
+      copyBoxOfWarp(sharedAddress(stage.scales), p.scales, 0, row, 0, group,
+                    barrier);
       if (p.hasZeros)
-        copyBox(sharedAddress(stage.zeros[pair]), p.zeros, 0, row, group,
-                barrier);
+        copyBoxOfWarp(sharedAddress(stage.zeros), p.zeros, 0, row, 0, group,
+                      barrier);
+    }
+  }
+
+  /// Rows of activations that lie in order, by the copy engine. What it brings
+  /// beyond the tile's rows nobody looks at.
+  __device__ void bringRows(const Work &work, Place &at) {
+    const int begin = work.tile.begin, count = work.tile.count;
+    const bool all = count > TT - kWideRows;
+    const int rows = all ? TT : (count + kWideRows - 1) / kWideRows * kWideRows;
+    for (int t = 0; t < p.inputTiles; t += 4, at.advance()) {
+      const uint32_t to = sharedAddress(shared.stages[at.index].inputs);
+      const uint32_t barrier = sharedAddress(&shared.full[at.index]);
+      waitFor(sharedAddress(&shared.empty[at.index]), at.phase ^ 1);
+      arriveAndExpectOfWarp(barrier, rows * 128);
+      if (all)
+        copyBoxOfWarp(to, p.inputs[0], t * 16, begin, 0, barrier);
+      else
+        for (int row = 0; row < rows; row += kWideRows)
+          copyBoxOfWarp(to + row * 128, p.inputs[1], t * 16, begin + row, 0,
+                        barrier);
     }
   }
 
@@ -199,8 +232,10 @@ private:
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int index = min(row + kAtOnce * i, work.tile.count - 1);
-      const int slot = p.sorted.order[work.tile.begin + index];
-      const int from = p.first ? slot / static_cast<int>(p.routing.topK) : slot;
+      const int place = work.tile.begin + index;
+      const int from =
+          p.first ? p.sorted.order[place] / static_cast<int>(p.routing.topK)
+                  : place;
       rows[i] = from * width + piece;
     }
     const int last = (work.tile.count + kAtOnce - 1) / kAtOnce;
