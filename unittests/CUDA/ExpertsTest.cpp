@@ -10,6 +10,8 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -220,6 +222,117 @@ TEST(Tiled, LongInputsOfOneToken) {
     layer.ids.as<int32_t>()[0] = -1;
     expectRight(layer, std::to_string(tokens) + " tokens");
   }
+}
+
+/// One token: 2048 x 128 has its first product's inputs in four parts, 512 x 64
+/// a block a column; 448 fill no unit.
+TEST(Token, AllCodesGroupsAndShares) {
+  const TiledCase cases[] = {
+      {"marlin", ScalarType::BF16, 4, 128, false},
+      {"marlin", ScalarType::BF16, 4, 64, true},
+      {"marlin", ScalarType::BF16, 4, 32, false},
+      {"marlin", ScalarType::BF16, 4, -1, true},
+      {"marlin", ScalarType::F16, 4, 128, true},
+      {"marlin", ScalarType::F16, 4, 32, true},
+      {"marlin", ScalarType::F16, 4, -1, false},
+      {"humming_wgmma", ScalarType::BF16, 4, 128, true},
+      {"humming_wgmma", ScalarType::F16, 4, 32, false},
+      {"humming_mma", ScalarType::BF16, 4, 64, false},
+      {"humming_mma", ScalarType::BF16, 4, 128, true},
+  };
+  const struct {
+    int64_t hidden, width, topK;
+  } shapes[] = {{2048, 128, 8}, {512, 64, 2}, {448, 448, 3}, {128, 1024, 16}};
+  for (const TiledCase &c : cases)
+    for (auto [hidden, width, topK] : shapes) {
+      if (c.group > 0 && (hidden % c.group || width % c.group))
+        continue;
+      Random random(static_cast<unsigned>(hidden + c.group));
+      WeightOptions options;
+      options.group = c.group;
+      options.zeros = c.zeros;
+      options.scale = c.type;
+      Layer layer =
+          packedLayer(random, 20, hidden, width, 1, topK, c.type, options);
+      layer.outputType = c.type;
+      bringInto(layer, c.layout, c.type);
+      EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "token");
+      expectRight(layer, std::string(c.layout) + ", group " +
+                             std::to_string(c.group) + ", " +
+                             std::to_string(hidden) + " x " +
+                             std::to_string(width));
+    }
+}
+
+Layer tokenLayer(Random &random, int64_t topK) {
+  WeightOptions options;
+  options.scale = ScalarType::BF16;
+  Layer layer =
+      packedLayer(random, 8, 1024, 128, 1, topK, ScalarType::BF16, options);
+  layer.outputType = ScalarType::BF16;
+  bringInto(layer, "marlin", ScalarType::BF16);
+  return layer;
+}
+
+TEST(Token, MissingExpertsAndTheSameTwice) {
+  Random random(19);
+  Layer layer = tokenLayer(random, 4);
+  const std::vector<int32_t> routings[] = {
+      {3, -1, 3, 900}, {-1, 7, 0, 2}, {-1, -1, -1, -1}};
+  for (const std::vector<int32_t> &ids : routings) {
+    layer.ids = indexTensor({1, 4}, ids);
+    // Nobody's slots may weigh anything.
+    layer.weights.set(1, std::numeric_limits<float>::quiet_NaN());
+    if (ids[1] >= 0)
+      layer.weights.set(1, 0.25);
+    EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "token");
+    HostTensor y = outputOnDevice(layer);
+    for (int64_t i = 0; i < y.elements(); ++i)
+      ASSERT_TRUE(std::isfinite(y.get(i))) << i;
+    std::vector<int32_t> known = ids; // the device takes 900 for nobody's
+    std::replace(known.begin(), known.end(), 900, -1);
+    layer.ids = indexTensor({1, 4}, known);
+    if (ids[1] < 0)
+      layer.weights.set(1, 0);
+    if (ids[0] < 0 && ids[1] < 0)
+      continue; // zeros: no relative error
+    EXPECT_LE(relativeError(y, layer.reference()), bound(ScalarType::BF16));
+  }
+  layer.expertMap = indexTensor({8}, {-1, 2, -1, 0, 3, -1, 1, -1});
+  layer.ids = indexTensor({1, 4}, {1, 3, 0, 6});
+  layer.weights.set(1, 0.5);
+  expectRight(layer, "map");
+}
+
+TEST(Token, BiasesActivationsAndWeightsOnInput) {
+  const std::pair<int64_t, double> activations[] = {
+      {WNA16_SILU, std::numeric_limits<double>::infinity()},
+      {WNA16_SILU, 7},
+      {WNA16_GELU, 7},
+      {WNA16_SWIGLUOAI, 7}};
+  for (auto [activation, limit] : activations)
+    for (int64_t onInput : {0, 1}) {
+      Random random(20);
+      Layer layer = tokenLayer(random, onInput ? 1 : 4);
+      layer.plan.activation = activation;
+      layer.plan.alpha = 1.702;
+      layer.plan.beta = activation == WNA16_SWIGLUOAI ? 1 : 0;
+      layer.plan.limit = limit;
+      layer.plan.weight_on_input = onInput;
+      expectRight(layer, std::to_string(activation));
+      layer.bias13 = randomTensor(random, ScalarType::BF16, {8, 2, 128});
+      layer.bias2 = randomTensor(random, ScalarType::F32, {8, 1024});
+      EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "token");
+      expectRight(layer, std::to_string(activation) + " with biases");
+    }
+}
+
+TEST(Token, LeavesTheRest) {
+  Random random(21);
+  Layer layer = tokenLayer(random, 4);
+  EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 2), "stream");
+  layer.plan.batch_invariant = 1;
+  EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "stream");
 }
 
 TEST(Plain, AnyLayout) {

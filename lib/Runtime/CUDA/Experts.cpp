@@ -19,8 +19,8 @@ using namespace wna16::cuda;
 static constexpr const char *kKernel = "fused_experts";
 static constexpr ExpertsDevice kDevice = {2, "cuda", kSlotsPerRound, INT32_MAX};
 
-static const ExpertsKernel *const kernels[] = {&wideExperts, &streamExperts,
-                                               &plainExperts};
+static const ExpertsKernel *const kernels[] = {&wideExperts, &tokenExperts,
+                                               &streamExperts, &plainExperts};
 
 static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
                                          int capability, int64_t tokens) {
@@ -62,6 +62,9 @@ static Buffers layOut(const ExpertsPlan &plan, int64_t tokens, Carver &carver) {
   // Grows with the slots although wide rows become narrow ones.
   const int64_t wide = std::min(slots, kWideSlots) * 4;
   buffers.rows = carver.takeBytes(std::max(wide, slots * size), hidden);
+  buffers.parts = carver.takeBytes(std::min(slots, Buffers::kPartSlots) *
+                                       Buffers::kParts * 2 * 4,
+                                   plan.w2.input);
   return buffers;
 }
 

@@ -27,9 +27,13 @@ struct Buffers {
   SortedSlots sorted;
   void *hidden; ///< [slots, w2.input], of the element type
   void *rows;   ///< [slots, hidden], weighted
+  /// [kParts, slots, 2, w2.input] of f32, of one token: sums of gate and up
+  /// over parts of the inputs.
+  void *parts;
   static constexpr int64_t kCounters = 4096;
   /// The smallest tile that slots are cut into.
   static constexpr int64_t kLeastTile = 8;
+  static constexpr int64_t kParts = 4, kPartSlots = 16;
 };
 
 /// What the kernels of one round are given.
@@ -59,6 +63,7 @@ struct ExpertsKernel {
 
 extern const ExpertsKernel plainExperts;
 extern const ExpertsKernel streamExperts;
+extern const ExpertsKernel tokenExperts;
 extern const ExpertsKernel wideExperts;
 
 /// Sorts the slots of a round by expert, in tiles of `tile` slots; those that

@@ -66,6 +66,22 @@ __device__ inline void storeElement(ScalarType type, void *data, int64_t index,
   }
 }
 
+/// Two neighbours, the first at an even index.
+__device__ inline void storeTwo(ScalarType type, void *data, int64_t index,
+                                float2 values) {
+  switch (type) {
+  case ScalarType::F16:
+    reinterpret_cast<__half2 *>(data)[index / 2] = __float22half2_rn(values);
+    break;
+  case ScalarType::BF16:
+    reinterpret_cast<__nv_bfloat162 *>(data)[index / 2] =
+        __float22bfloat162_rn(values);
+    break;
+  default:
+    reinterpret_cast<float2 *>(data)[index / 2] = values;
+  }
+}
+
 __device__ inline int64_t sizeOfElement(ScalarType type) {
   return type == ScalarType::F32 ? 4 : 2;
 }
@@ -259,6 +275,11 @@ __device__ inline float clampBoth(float value, float limit) {
 
 __device__ inline float swish(float x, float scale) {
   return x / (1.0f + __expf(-scale * x));
+}
+
+/// Without a limit, and without the division's slow path.
+__device__ inline float fastSilu(float x) {
+  return __fdividef(x, 1.0f + __expf(-x));
 }
 
 __device__ inline float activate(const DeviceActivation &activation,

@@ -47,21 +47,6 @@ __device__ inline OutRow findRow(const StreamParameters &p,
   return {weighted ? slots.weight(slot) : 1.0f, slot * p.outWidth};
 }
 
-__device__ inline void storeTwo(ScalarType type, void *data, int64_t index,
-                                float2 values) {
-  switch (type) {
-  case ScalarType::F16:
-    reinterpret_cast<__half2 *>(data)[index / 2] = __float22half2_rn(values);
-    break;
-  case ScalarType::BF16:
-    reinterpret_cast<__nv_bfloat162 *>(data)[index / 2] =
-        __float22bfloat162_rn(values);
-    break;
-  default:
-    reinterpret_cast<float2 *>(data)[index / 2] = values;
-  }
-}
-
 __device__ inline float2 addBias(const StreamParameters &p, int expert,
                                  int64_t n, float2 values) {
   if (!p.bias.data || n >= p.rowTiles * 64)
@@ -77,8 +62,7 @@ __device__ inline float2 scaled(float2 values, float factor) {
 /// Gate and up meet.
 __device__ inline float activatePair(const StreamParameters &p, float gate,
                                      float up) {
-  return p.plainSilu ? __fdividef(gate, 1.0f + __expf(-gate)) * up
-                     : activate(p.activation, gate, up);
+  return p.plainSilu ? fastSilu(gate) * up : activate(p.activation, gate, up);
 }
 
 /// Stores two neighbouring outputs of each column of a slot: gate and up, or
