@@ -49,7 +49,7 @@ public:
     if (shape.gathers) {
       const Bytes &rows = expected.at(Part::Permutation);
       gather = planGather(codes, reinterpret_cast<const int32_t *>(rows.data()),
-                          bits);
+                          *move, bits);
       ASSERT_TRUE(gather);
       interpreter.gather = &*gather;
     } else if (source.code != target.code) {

@@ -208,6 +208,10 @@ std::optional<BlockSums> cuda::planSums(CodeSource source, int64_t length,
       tile.inputs.size() > kHeldBits + kMostParts || !terms.fit(bits))
     return std::nullopt;
   const auto held = tile.inputs.end() - kHeldBits;
+  // Lanes that share a sum meet: a warp is of one block then.
+  constexpr int kLaneBits = 5;
+  if (held != tile.inputs.begin() && move.threadBits < kLaneBits)
+    return std::nullopt;
   std::vector<int> threads(tile.outputs.begin(),
                            tile.outputs.begin() + kLaneOutputs);
   threads.insert(threads.end(), tile.inputs.begin(), held);
@@ -246,6 +250,7 @@ std::optional<BlockSums> cuda::planSums(CodeSource source, int64_t length,
 
 std::optional<BlockGather> cuda::planGather(CodeSource source,
                                             const int32_t *rows,
+                                            const BlockMove &move,
                                             const BlockBits &bits) {
   const WeightSpec &spec = source.spec;
   const AddressMap map = *codeAddresses(spec);
@@ -254,6 +259,9 @@ std::optional<BlockGather> cuda::planGather(CodeSource source,
   auto termOf = [&](int bit) {
     return map.input(int64_t(1) << bit) - map.input(0);
   };
+  // Rows that are sorted all move (checkMove), so that blocks begin at input 0.
+  if (move.source.innerBegin)
+    return std::nullopt;
   // A word is one output's, and words count up evenly.
   for (int bit = 0; bit < log2Of(std::max<int64_t>(spec.input, 1)); ++bit)
     if (termOf(bit) !=

@@ -111,6 +111,7 @@ std::optional<BlockRecode> planRecode(CodeSource source, CodeType to,
 std::optional<BlockSums> planSums(CodeSource source, int64_t length,
                                   const BlockMove &move, const BlockBits &bits);
 std::optional<BlockGather> planGather(CodeSource source, const int32_t *rows,
+                                      const BlockMove &move,
                                       const BlockBits &bits);
 
 //===----------------------------------------------------------------------===//

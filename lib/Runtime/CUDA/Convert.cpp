@@ -172,9 +172,9 @@ PartMove partOf(const void *from, void *to, const AddressMap &target, int bits,
 }
 
 /// Plans blocks of the source's units.
-void planBlocks(PartMove &part, const AddressMap &source,
-                const AddressMap &target, int bits, const MoveShape &shape,
-                BlockBits *blockBits = nullptr) {
+void addBlocks(PartMove &part, const AddressMap &source,
+               const AddressMap &target, int bits, const MoveShape &shape,
+               BlockBits *blockBits = nullptr) {
   const auto addresses =
       static_cast<int64_t>((reinterpret_cast<uintptr_t>(part.from) |
                             reinterpret_cast<uintptr_t>(part.to)) %
@@ -200,7 +200,7 @@ PartMove planCodes(const ConvertPlan &plan, const Conversion &p) {
   if (p.sorts && recodes)
     return part;
   BlockBits bits;
-  planBlocks(part, *codeAddresses(source), to, target.bits(), shape, &bits);
+  addBlocks(part, *codeAddresses(source), to, target.bits(), shape, &bits);
   if (!part.blocks || dense)
     return part;
   const CodeSource codes = {source, p.source};
@@ -208,7 +208,8 @@ PartMove planCodes(const ConvertPlan &plan, const Conversion &p) {
     part.blocks->recode = recodeOf(source.code, target.code);
   else if (!(part.recode = planRecode(codes, target.code, bits)))
     part.blocks.reset();
-  if (p.sorts && !(part.gather = planGather(codes, p.permutation, bits)))
+  if (p.sorts && part.blocks &&
+      !(part.gather = planGather(codes, p.permutation, *part.blocks, bits)))
     part.blocks.reset();
   if (part.blocks && target.layout->trailerBytes)
     part.sums = planSums(codes, blockLength(target), *part.blocks, bits);
@@ -234,7 +235,7 @@ PartMove planScales(const ConvertPlan &plan, const Conversion &p) {
       return part;
     part.change = UnitChange{*change, {}, /*isZero=*/0};
   }
-  planBlocks(part, *scaleAddresses(source), to, bits(source), shape);
+  addBlocks(part, *scaleAddresses(source), to, bits(source), shape);
   if (part.blocks)
     part.blocks->widens = bits(target) > bits(source);
   return part;
@@ -260,7 +261,7 @@ PartMove planZeros(const ConvertPlan &plan, const Conversion &p) {
       return part;
     part.change = UnitChange{{}, *change, /*isZero=*/1};
   }
-  planBlocks(part, *zeroAddresses(source), to, zeroBits(source), shape);
+  addBlocks(part, *zeroAddresses(source), to, zeroBits(source), shape);
   if (part.blocks)
     part.blocks->widens = bits > zeroBits(source);
   return part;

@@ -158,6 +158,8 @@ private:
       high = __dp4a((word >> 4) & kLow, kOnes, high);
     }
     uint32_t both = low | high << 16;
+    // All lanes are here: those that share sums share a block (planSums), and
+    // blocks are of whole warps then.
     for (int part = 0; part < work.partBits; ++part)
       both += __shfl_xor_sync(~0u, both, 1 << (kPartLane + part));
     return both;
@@ -328,7 +330,8 @@ __global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
 template <typename Mover>
 static bool moveCodes(const char *kernel, const BlockMove &move,
                       const typename Mover::Work &work, cudaStream_t stream) {
-  static_assert(sizeof(CodeMove<typename Mover::Work>) <= 4000,
+  static_assert(sizeof(CodeMove<typename Mover::Work>) + sizeof(uint32_t) <=
+                    4096,
                 "parameters of any CUDA kernel");
   const DeviceInfo *device = currentDevice(kernel);
   if (!device || move.blocks == 0)
