@@ -254,10 +254,13 @@ WeightSpec makeSpec(const wna16_weight &weight, const LayoutEntry *layout) {
 bool checkFields(const char *kernel, const char *name,
                  const wna16_weight &weight) {
   for (const FieldRange &range : kWeightFields) {
+    const int64_t value = weight.*range.member;
+    // Names are put together for messages alone: that takes longer than checks.
+    if (range.low <= value && value <= range.high)
+      continue;
     char field[48];
     std::snprintf(field, sizeof field, "%s.%s", name, range.field);
-    if (!checkRange(kernel, field, weight.*range.member, range.low, range.high))
-      return false;
+    return checkRange(kernel, field, value, range.low, range.high);
   }
   if (weight.group == 0)
     setStatus(WNA16_INVALID_ARGUMENT,
