@@ -68,7 +68,7 @@ static inline const uint8_t *groupZeros(const Panel &panel, int64_t group) {
 
 /// Bytes from the codes in use to those being fetched: what memory delivers
 /// within its latency, and some more.
-constexpr int64_t kFetchAhead = 12288;
+constexpr int64_t kFetchAhead = 5120;
 
 /// Codes are read from memory once, in the pass over a panel for its first
 /// tokens. A panel with a single pass fetches a little ahead of itself; one
