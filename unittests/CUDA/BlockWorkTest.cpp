@@ -145,6 +145,38 @@ TEST(BlockWork, RowsSortedByGroup) {
       }
 }
 
+/// A word of sources that are gathered is at an even distance from the next,
+/// up to the last input.
+TEST(BlockWork, GatheredWordsCountUpEvenly) {
+  int planned = 0;
+  for (const LayoutEntry &layout : allLayouts())
+    for (int64_t input = 64; input <= 4096; input += 64) {
+      WeightSpec spec = weightIn("gptq", CodeType::U4B8, -1);
+      spec.layout = &layout;
+      spec.scale = layout.scaleType.value_or(ScalarType::BF16);
+      spec.input = input;
+      if (checkMove(spec, spec))
+        continue;
+      const auto map = codeAddresses(spec);
+      BlockBits bits;
+      const MoveShape shape = shapeOf(spec, spec, Axis::Input);
+      std::optional<BlockMove> move =
+          planBlocks(*map, *map, spec.bits(), shape, 16, &bits);
+      if (!move)
+        continue;
+      alignas(16) const int32_t rows[4] = {};
+      const auto gather = planGather({spec, {}}, rows, *move, bits);
+      if (!gather)
+        continue;
+      ++planned;
+      for (int64_t k = 0; k < input; ++k)
+        ASSERT_EQ((map->input(k) - map->input(0)) * spec.bits() / 32,
+                  k / 8 * gather->stride / 4)
+            << layout.name << ", " << input << " inputs, input " << k;
+    }
+  EXPECT_GT(planned, 0);
+}
+
 /// Each unit of a word on its own.
 TEST(BlockWork, ZeroPointsChange) {
   std::mt19937 random(7);

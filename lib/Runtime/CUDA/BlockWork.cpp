@@ -263,7 +263,7 @@ std::optional<BlockGather> cuda::planGather(CodeSource source,
   if (move.source.innerBegin)
     return std::nullopt;
   // A word is one output's, and words count up evenly.
-  for (int bit = 0; bit < log2Of(std::max<int64_t>(spec.input, 1)); ++bit)
+  for (int bit = 0; int64_t(1) << bit < spec.input; ++bit)
     if (termOf(bit) !=
         (bit < inWord ? int64_t(1) << bit : termOf(inWord) << (bit - inWord)))
       return std::nullopt;
