@@ -171,8 +171,9 @@ struct BlockBits {
 };
 
 /// Tables for a move of units of 4, 8, 16 or 32 bits; none where runs are
-/// shorter than words or extents have no factors of two. Buffers are not
-/// aligned to less than `alignment` bytes.
+/// shorter than words or extents have no factors of two. Both buffers are
+/// aligned to each power of two that divides `alignment`: their addresses'
+/// low bits, ored, will do.
 std::optional<BlockMove> planBlocks(const AddressMap &from,
                                     const AddressMap &to, int unitBits,
                                     MoveShape shape, int64_t alignment,
