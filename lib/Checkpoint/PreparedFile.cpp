@@ -245,7 +245,13 @@ private:
   Failure lock(bool &mine) {
     if (fd >= 0)
       ::close(fd);
-    fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    fd = -1;
+    // What another name stands for is not ours to overwrite.
+    struct stat opened, named;
+    if (::lstat(partial.c_str(), &named) == 0 && !S_ISREG(named.st_mode))
+      return fail("cannot write " + partial + ": it is no regular file");
+    fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                0666);
     if (fd < 0)
       return failWith("cannot write " + partial, errno);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -256,7 +262,6 @@ private:
                  ? fail(partial + " is being written by another process")
                  : failWith("cannot lock " + partial, code);
     }
-    struct stat opened, named;
     mine = ::fstat(fd, &opened) == 0 && ::stat(partial.c_str(), &named) == 0 &&
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
     return ok();
@@ -280,12 +285,11 @@ private:
     std::string room;
     struct statvfs disk;
     if (code == ENOSPC && ::fstatvfs(fd, &disk) == 0)
-      room = ", " +
-             std::to_string(uint64_t(disk.f_bavail) * disk.f_frsize >> 20) +
-             " MiB are free";
+      room = ", " + std::to_string(uint64_t(disk.f_bavail) * disk.f_frsize) +
+             " are free";
     return fail("cannot write " + partial + ": " + std::strerror(code) + " (" +
-                std::to_string(layout.total() >> 20) + " MiB are needed" +
-                room + ")");
+                std::to_string(layout.total()) + " bytes are needed" + room +
+                ")");
   }
 
   Failure sync() {

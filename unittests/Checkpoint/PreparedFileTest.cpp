@@ -209,6 +209,20 @@ TEST_F(PreparedFileTest, SaysWhyItCannotWrite) {
   EXPECT_EQ(device.message(), "cannot write /dev/null: it is no regular file");
 }
 
+TEST_F(PreparedFileTest, LeavesAloneWhatAnotherNameStandsFor) {
+  const fs::path other = file + ".other";
+  std::ofstream(other) << "kept";
+  fs::create_symlink(other, partial);
+  auto output = PreparedFile::create(file, content(), 1);
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.message(),
+            "cannot write " + partial + ": it is no regular file");
+  EXPECT_EQ(fs::file_size(other), 4u);
+  EXPECT_TRUE(fs::is_symlink(partial));
+  fs::remove(partial);
+  fs::remove(other);
+}
+
 TEST_F(PreparedFileTest, ReservesItsSpaceFirst) {
   // A limit on files stands for a full disk.
   rlimit before;
@@ -223,7 +237,7 @@ TEST_F(PreparedFileTest, ReservesItsSpaceFirst) {
   EXPECT_NE(output.message().find("cannot write " + partial + ": "),
             std::string::npos)
       << output.message();
-  EXPECT_NE(output.message().find("MiB are needed"), std::string::npos)
+  EXPECT_NE(output.message().find("bytes are needed"), std::string::npos)
       << output.message();
   EXPECT_FALSE(fs::exists(partial));
 }
