@@ -117,6 +117,9 @@ TEST(NoDevice, MemorySaysSo) {
   EXPECT_STREQ(wna16_status_message(),
                "allocate: expected 0 bytes or more, got -1");
   wna16_status_clear();
+  EXPECT_EQ(wna16_cuda_allocate(64, nullptr), WNA16_INVALID_ARGUMENT);
+  EXPECT_STREQ(wna16_status_message(), "allocate: nowhere to put the address");
+  wna16_status_clear();
   wna16_cuda_free(nullptr);
 }
 

@@ -12,11 +12,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace wna16test;
 
@@ -72,6 +76,40 @@ TEST(Determinism, ThreadsOfTheCaller) {
   wna16_set_parallel_for(nullptr, nullptr);
   EXPECT_TRUE(first.sameBytes(layer.output()));
   EXPECT_EQ(threads.loops, loops) << "the library's own threads";
+  wna16_set_num_threads(0);
+}
+
+/// In a process of its own: layers with several threads, asleep in between,
+/// and then with more. Its status tells of other bits or of waiting for ever.
+[[noreturn]] void computeInChild(Layer layer, const HostTensor &expected) {
+  ::alarm(30);
+  bool same = true;
+  for (int32_t threads : {2, 2, 2, 5, 5, 5}) {
+    wna16_set_num_threads(threads);
+    same &= expected.sameBytes(layer.output());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ::_exit(same ? 0 : 1);
+}
+
+TEST(Determinism, ThreadsOfAForkedProcess) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer allows no threads after a fork";
+#endif
+  Random random(82);
+  Layer layer = packedLayer(random, 8, 256, 128, 17, 2, ScalarType::BF16);
+  wna16_set_num_threads(2);
+  HostTensor first = layer.output();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20)); // fall asleep
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    computeInChild(layer, first);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(first.sameBytes(layer.output()));
   wna16_set_num_threads(0);
 }
 

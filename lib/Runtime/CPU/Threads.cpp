@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <pthread.h>
 #include <sched.h>
 #include <system_error>
 #include <thread>
@@ -182,10 +183,16 @@ bool Pool::run(int threads, int64_t iterations, LoopBody loopBody,
   return true;
 }
 
-/// Never destroyed: the helpers outlive everything.
+/// Never destroyed: the helpers outlive everything. A forked process has none
+/// of its parent's helpers, and locks that they hold stay locked there: it
+/// begins anew.
 static Pool &pool() {
-  static Pool *const instance = new Pool;
-  return *instance;
+  static std::atomic<Pool *> instance{nullptr};
+  static const bool once [[maybe_unused]] = [] {
+    instance = new Pool;
+    return pthread_atfork(nullptr, nullptr, [] { instance = new Pool; }) == 0;
+  }();
+  return *instance.load(std::memory_order_relaxed);
 }
 
 /// What the caller brought.

@@ -29,6 +29,9 @@ int32_t wna16_cuda_capability() {
 
 wna16_status wna16_cuda_allocate(int64_t bytes, void **memory) {
   constexpr const char *kCall = "allocate";
+  if (!memory)
+    return setStatus(WNA16_INVALID_ARGUMENT, "%s: nowhere to put the address",
+                     kCall);
   *memory = nullptr;
   if (isSize(kCall, bytes) && currentDevice(kCall))
     check(kCall, "taking device memory",

@@ -58,7 +58,8 @@ int32_t wna16_cuda_capability() {
 }
 
 wna16_status wna16_cuda_allocate(int64_t, void **memory) {
-  *memory = nullptr;
+  if (memory)
+    *memory = nullptr;
   return refuse();
 }
 
