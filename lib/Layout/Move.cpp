@@ -123,20 +123,21 @@ static Failure checkCodes(const WeightSpec &source, const WeightSpec &target) {
 
 /// The window with its extents filled in, once it lies within the source.
 Result<Window> wna16::resolve(const WeightSpec &source, Window window) {
-  if (window.inputs < 0)
-    window.inputs = source.input - window.input;
-  if (window.outputs < 0)
-    window.outputs = source.output - window.output;
   struct {
     const char *axis;
-    int64_t begin, size, extent;
-  } const axes[] = {{"input", window.input, window.inputs, source.input},
-                    {"output", window.output, window.outputs, source.output}};
-  for (auto [axis, begin, size, extent] : axes)
-    if (begin < 0 || size < 0 || begin > extent || size > extent - begin)
+    int64_t begin, *size, extent;
+  } const axes[] = {{"input", window.input, &window.inputs, source.input},
+                    {"output", window.output, &window.outputs, source.output}};
+  for (auto [axis, begin, size, extent] : axes) {
+    const bool begins = begin >= 0 && begin <= extent;
+    if (begins && *size == -1)
+      *size = extent - begin;
+    if (!begins || *size < 0 || *size > extent - begin)
       return fail("expected a window within " + std::string(axis) + " " +
-                  std::to_string(extent) + ", got " + std::to_string(size) +
-                  " from " + std::to_string(begin) + " on");
+                  std::to_string(extent) + ", got " +
+                  (*size == -1 ? "all" : std::to_string(*size)) + " from " +
+                  std::to_string(begin) + " on");
+  }
   return window;
 }
 

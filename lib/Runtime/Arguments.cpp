@@ -238,16 +238,18 @@ WeightSpec makeSpec(const wna16_weight &weight, const LayoutEntry *layout) {
   WeightSpec spec;
   spec.code = static_cast<CodeType>(weight.code);
   spec.element = static_cast<ScalarType>(weight.element);
-  spec.scale = static_cast<ScalarType>(weight.scale);
-  spec.zeros = static_cast<ZeroPoints>(weight.zeros);
-  spec.actOrder = static_cast<ActOrder>(weight.act_order);
-  spec.group = weight.group;
-  spec.keptGroups = weight.kept_groups;
   spec.layout = layout;
   spec.experts = weight.experts;
   spec.input = weight.input;
   spec.halves = weight.halves;
   spec.output = weight.output;
+  if (spec.code == CodeType::Dense) // without what the fields below stand for
+    return spec;
+  spec.scale = static_cast<ScalarType>(weight.scale);
+  spec.zeros = static_cast<ZeroPoints>(weight.zeros);
+  spec.actOrder = static_cast<ActOrder>(weight.act_order);
+  spec.group = weight.group;
+  spec.keptGroups = weight.kept_groups;
   return spec;
 }
 

@@ -225,7 +225,12 @@ TEST(Windows, StayWithinTheSource) {
   EXPECT_EQ(checkMove(from, to, {192, 128, 0, -1}).message,
             "expected a window within input 256, got 128 from 192 on");
   EXPECT_EQ(checkMove(from, to, {0, 128, -1, -1}).message,
-            "expected a window within output 128, got 129 from -1 on");
+            "expected a window within output 128, got all from -1 on");
+  EXPECT_EQ(checkMove(from, to, {INT64_MIN, -1, 0, -1}).message,
+            "expected a window within input 256, got all from "
+            "-9223372036854775808 on");
+  EXPECT_EQ(checkMove(from, to, {0, 128, 0, -2}).message,
+            "expected a window within output 128, got -2 from 0 on");
   EXPECT_EQ(checkMove(from, to, {32, 128, 0, -1}).message,
             "expected the new group (64) to divide the window's first input "
             "(32)");

@@ -152,6 +152,23 @@ TEST(Formats, FoldedScalesAreHonoured) {
   EXPECT_LE(relativeError(layer.output(), expected), 1e-3);
 }
 
+TEST(Formats, DenseWeightsHaveNoGroups) {
+  // A plan may keep what the packed weight had: nothing stands for it.
+  for (int64_t order : {1, 2}) {
+    Random random(55);
+    Layer layer = makeLayer(random, denseWeight(random, 4, 64, 2, 32),
+                            denseWeight(random, 4, 32, 1, 64), 7, 2);
+    HostTensor expected = layer.output();
+    for (wna16_weight *weight : {&layer.plan.w13, &layer.plan.w2}) {
+      weight->act_order = order;
+      weight->zeros = 1;
+      weight->group = 32;
+      weight->kept_groups = 5;
+    }
+    EXPECT_TRUE(expected.sameBytes(layer.output())) << order;
+  }
+}
+
 TEST(Formats, B55_PackedGateUpAndDenseDown) {
   for (ScalarType dense :
        {ScalarType::BF16, ScalarType::F16, ScalarType::F32}) {
