@@ -245,9 +245,9 @@ WeightReader::readPacked(const WeightNames &names,
     return scheme.takeFailure();
   const Format &format = *quantization.format;
   std::string codes = modules[0] + "." + format.parts[0].suffix;
-  if (!files.find(codes))
+  if (auto found = require(files, codes); !found)
     return fail("module " + modules[0] + " is packed, but not as " +
-                format.name + ": missing tensor " + codes);
+                format.name + ": " + found.message());
   Result<WeightSpec> spec = packedSpec(names, modules, *scheme);
   if (!spec)
     return spec.takeFailure();

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace wna16;
@@ -98,6 +99,7 @@ struct CheckpointWriter::State {
   }
 
   Failure placeTensors(int64_t shardBytes);
+  Failure checkDirectory();
   Failure makeDirectory();
   Failure openShard(Shard &shard);
   std::string headerOf(const Shard &shard) const;
@@ -134,11 +136,35 @@ Failure CheckpointWriter::State::placeTensors(int64_t shardBytes) {
   return ok();
 }
 
-Failure CheckpointWriter::State::makeDirectory() {
+/// Whether what is written can get its name: hours later is too late.
+Failure CheckpointWriter::State::checkDirectory() {
   std::error_code error;
-  if (fs::exists(directory, error) &&
-      !(fs::is_directory(directory, error) && fs::is_empty(directory, error)))
+  if (fs::is_symlink(directory, error)) {
+    fs::path real = fs::canonical(directory, error);
+    if (error)
+      return fail("cannot follow the link " + directory + ": " +
+                  error.message());
+    directory = real;
+  }
+  if (!fs::exists(directory, error))
+    return ok();
+  if (!fs::is_directory(directory, error) || !fs::is_empty(directory, error))
     return fail("expected " + directory + " to be an empty directory or none");
+  struct stat self, parent;
+  if (fs::equivalent(directory, ".", error) ||
+      (::stat(directory.c_str(), &self) == 0 &&
+       ::stat((directory + "/..").c_str(), &parent) == 0 &&
+       self.st_dev != parent.st_dev))
+    return fail("cannot replace " + directory +
+                ", a mount point or the current directory; name a new "
+                "directory in it");
+  return ok();
+}
+
+Failure CheckpointWriter::State::makeDirectory() {
+  if (Failure failure = checkDirectory())
+    return failure;
+  std::error_code error;
   fs::path parent = fs::path(directory).parent_path();
   if (!parent.empty())
     fs::create_directories(parent, error);

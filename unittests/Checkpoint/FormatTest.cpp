@@ -401,10 +401,11 @@ TEST(Format, OddFloatsAreReported) {
 // Refusals by name
 //===----------------------------------------------------------------------===//
 
-TEST(Format, ElementTypesOfOtherFormatsAreRefused) {
-  CheckpointBuilder builder(model(2, 64, 64),
-                            style(Stored::CompressedTensors, 4, 32, true));
-  const std::string tensor = builder.expert(0, 1) + "up_proj.weight_scale";
+/// The message for a checkpoint whose tensor has another type in the same
+/// bytes.
+std::string refusalOfType(const CheckpointBuilder &builder,
+                          const std::string &tensor, const char *type,
+                          std::vector<int64_t> shape) {
   TemporaryDirectory directory;
   builder.write(directory.path());
   std::ifstream in(directory.file("model.safetensors"), std::ios::binary);
@@ -412,20 +413,30 @@ TEST(Format, ElementTypesOfOtherFormatsAreRefused) {
                    std::istreambuf_iterator<char>());
   uint64_t size = 0;
   std::memcpy(&size, text.data(), 8);
-  // Twice as many elements of half the size, in the same bytes.
   nlohmann::json header = nlohmann::json::parse(text.substr(8, size));
-  header[tensor]["dtype"] = "F8_E4M3";
-  header[tensor]["shape"] = {64, 4};
+  header[tensor]["dtype"] = type;
+  header[tensor]["shape"] = shape;
   std::string changed = header.dump();
   uint64_t length = changed.size();
   directory.write("model.safetensors",
                   std::string(reinterpret_cast<char *>(&length), 8) + changed +
                       text.substr(8 + size));
-  Result<Checkpoint> checkpoint = Checkpoint::open(directory.path());
-  ASSERT_FALSE(checkpoint);
-  EXPECT_CONTAINS(checkpoint.message(), "tensor " + tensor +
-                                            " has dtype F8_E4M3, which is not "
-                                            "supported");
+  return Checkpoint::open(directory.path()).message();
+}
+
+TEST(Format, ElementTypesOfOtherFormatsAreRefused) {
+  CheckpointBuilder builder(model(2, 64, 64),
+                            style(Stored::CompressedTensors, 4, 32, true));
+  const std::string module = builder.expert(0, 1) + "up_proj";
+  EXPECT_CONTAINS(
+      refusalOfType(builder, module + ".weight_scale", "F8_E4M3", {64, 4}),
+      "tensor " + module +
+          ".weight_scale has dtype F8_E4M3, which is not supported");
+  const std::string first = builder.expert(0, 0) + "gate_proj";
+  EXPECT_CONTAINS(
+      refusalOfType(builder, first + ".weight_packed", "U32", {64, 8}),
+      "module " + first + " is packed, but not as compressed-tensors: tensor " +
+          first + ".weight_packed has dtype U32, which is not supported");
 }
 
 TEST(Format, PackingMustMatchTheMethod) {

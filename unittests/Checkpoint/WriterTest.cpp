@@ -85,6 +85,30 @@ TEST_F(WriterTest, LeavesNothingUnfinished) {
   EXPECT_TRUE(fs::is_empty(root));
 }
 
+TEST_F(WriterTest, KnowsWhatCannotBeReplaced) {
+  auto refusalOf = [&](const std::string &name) {
+    return CheckpointWriter::create(name, kTensors, 1 << 20).message();
+  };
+  const fs::path before = fs::current_path();
+  fs::create_directory(directory);
+  fs::current_path(directory);
+  EXPECT_EQ(refusalOf("."),
+            "cannot replace ., a mount point or the current directory; name a "
+            "new directory in it");
+  fs::current_path(before);
+  fs::create_symlink("nowhere", root + "/broken");
+  EXPECT_EQ(refusalOf(root + "/broken"), "cannot follow the link " + root +
+                                             "/broken: No such file or "
+                                             "directory");
+  fs::create_symlink("checkpoint", root + "/link");
+  Result<CheckpointWriter> writer =
+      CheckpointWriter::create(root + "/link", kTensors, 1 << 20);
+  ASSERT_TRUE(writer) << writer.message();
+  EXPECT_FALSE(writer->finish("{}"));
+  EXPECT_TRUE(fs::is_symlink(root + "/link"));
+  EXPECT_TRUE(fs::exists(directory + "/config.json"));
+}
+
 TEST_F(WriterTest, RefusesWhatDoesNotFit) {
   auto refusalOf = [&](std::vector<PlannedTensor> tensors) {
     return CheckpointWriter::create(directory, std::move(tensors), 1).message();
