@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -176,6 +177,47 @@ TEST(Tiled, OrderOfTokensDoesNotMatter) {
   }
 }
 
+void expectBatchInvariant(Layer layer, const std::string &what) {
+  layer.plan.batch_invariant = 1;
+  Layer few = layer.prefix(7);
+  expectRight(few, what);
+  const HostTensor all = outputOnDevice(layer);
+  for (int64_t tokens : {1, 2, 7, 33, 100, 300}) {
+    Layer some = layer.prefix(tokens);
+    const HostTensor y = outputOnDevice(some);
+    EXPECT_EQ(std::memcmp(y.data(), all.data(), y.bytes()), 0)
+        << tokens << " tokens, " << what;
+  }
+}
+
+// In tiles of every size, with rows in order and not.
+TEST(BatchInvariant, Tiled) {
+  for (const char *layout : {"marlin", "humming_wgmma"})
+    for (ScalarType type : {ScalarType::BF16, ScalarType::F16})
+      for (int bits : {4, 8}) {
+        Random random(22);
+        WeightOptions options;
+        options.bits = bits;
+        options.scale = type;
+        Layer layer = packedLayer(random, 4, 512, 2048, 400, 2, type, options);
+        layer.outputType = type;
+        bringInto(layer, layout, type);
+        expectBatchInvariant(layer, std::string(layout) + ", " +
+                                        std::to_string(bits) + " bits");
+      }
+}
+
+// More slots than have rows in f32 where tokens may matter.
+TEST(BatchInvariant, Plain) {
+  Random random(23);
+  WeightOptions options;
+  options.scale = ScalarType::BF16;
+  Layer layer =
+      packedLayer(random, 4, 64, 32, 5000, 2, ScalarType::BF16, options);
+  layer.outputType = ScalarType::BF16;
+  expectBatchInvariant(layer, "compressed_tensors");
+}
+
 TEST(Tiled, MorePiecesThanADeviceTakesAtOnce) {
   // Groups of warps go on from one piece of work to the next; experts with more
   // slots than a tile holds.
@@ -332,7 +374,7 @@ TEST(Token, LeavesTheRest) {
   Layer layer = tokenLayer(random, 4);
   EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 2), "stream");
   layer.plan.batch_invariant = 1;
-  EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "stream");
+  EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "wide");
 }
 
 TEST(Plain, AnyLayout) {

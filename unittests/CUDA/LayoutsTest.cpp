@@ -24,6 +24,7 @@
 #include "gtest/gtest.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace wna16;
@@ -296,7 +297,12 @@ TEST(Layouts, HoldTheCheckpoints) {
     int layers = 0;
     for (const std::string &directory : checkpointDirectories())
       layers += runCheckpoint(directory, storage);
-    EXPECT_GE(layers, 1) << storage.layout;
+    if (layers == 0 && !std::getenv("WNA16_TEST_DATA"))
+      std::printf("%s DID NOT RUN: expected checkpoints for it in "
+                  "$WNA16_TEST_DATA/checkpoints\n",
+                  storage.layout);
+    else
+      EXPECT_GE(layers, 1) << storage.layout;
   }
 }
 

@@ -167,17 +167,6 @@ TEST(Determinism, TokensInAnotherOrder) {
         << "token " << from[t] << " at " << t;
 }
 
-/// The first tokens of `layer`.
-Layer prefix(const Layer &layer, int64_t tokens) {
-  Layer result = layer;
-  for (HostTensor *tensor : {&result.x, &result.weights, &result.ids}) {
-    HostTensor first(tensor->type, {tokens, tensor->shape[1]});
-    std::memcpy(first.data(), tensor->data(), first.bytes());
-    *tensor = first;
-  }
-  return result;
-}
-
 // From a few tokens an expert to many: kernels may not change what they add up.
 TEST(Determinism, BatchInvariant) {
   for (const char *layout : {"compressed_tensors", "cpu_panels"})
@@ -197,7 +186,7 @@ TEST(Determinism, BatchInvariant) {
         layer.plan.batch_invariant = 1;
         HostTensor all = layer.output();
         for (int64_t tokens : {1, 2, 7, 33, 100}) {
-          HostTensor some = prefix(layer, tokens).output();
+          HostTensor some = layer.prefix(tokens).output();
           EXPECT_EQ(std::memcmp(some.data(), all.data(), some.bytes()), 0)
               << tokens << " tokens, " << layout << ", " << bits << " bits of "
               << wna16::name(type);

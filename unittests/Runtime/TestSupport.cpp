@@ -382,6 +382,16 @@ HostTensor Layer::output() {
   return y;
 }
 
+Layer Layer::prefix(int64_t tokens) const {
+  Layer result = *this;
+  for (HostTensor *tensor : {&result.x, &result.weights, &result.ids}) {
+    HostTensor first(tensor->type, {tokens, tensor->shape[1]});
+    std::memcpy(first.data(), tensor->data(), first.bytes());
+    *tensor = first;
+  }
+  return result;
+}
+
 static double activate(const wna16_experts_plan &plan, bool gated, double g,
                        double u) {
   auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };

@@ -116,6 +116,8 @@ struct Layer {
   wna16_status run(HostTensor &y);
   /// run(), which has to succeed.
   HostTensor output();
+  /// The first tokens of it.
+  Layer prefix(int64_t tokens) const;
   /// What the contract says, in double.
   std::vector<double> reference() const;
 };

@@ -43,7 +43,8 @@ static int64_t tokensPerRound(const ExpertsPlan &plan, int64_t tokens) {
 }
 
 static ScalarType rowType(const ExpertsPlan &plan, int64_t slots) {
-  return slots <= kWideSlots ? ScalarType::F32 : plan.element();
+  return slots <= kWideSlots && !plan.fields.batch_invariant ? ScalarType::F32
+                                                             : plan.element();
 }
 
 static Buffers layOut(const ExpertsPlan &plan, int64_t tokens, Carver &carver) {

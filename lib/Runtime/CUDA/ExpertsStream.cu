@@ -20,11 +20,12 @@ static constexpr const char *kKernel = "fused_experts";
 /// Up to so many slots the second product sums them itself.
 static constexpr int64_t kMaxSummed = 16;
 
+/// How inputs are shared depends on the number of tokens.
 static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
   const ScalarType element = plan.element();
-  return capability >= 90 && element != ScalarType::F32 &&
-         plan.fields.hidden % 8 == 0 && isTiled(plan.w13, element) &&
-         isTiled(plan.w2, element);
+  return capability >= 90 && !plan.fields.batch_invariant &&
+         element != ScalarType::F32 && plan.fields.hidden % 8 == 0 &&
+         isTiled(plan.w13, element) && isTiled(plan.w2, element);
 }
 
 /// Whether a group is less than what a warp takes at a time.

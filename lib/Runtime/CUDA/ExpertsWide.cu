@@ -33,9 +33,11 @@ static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
   const wna16_experts_plan &fields = plan.fields;
   const bool many =
       tokens * fields.top_k * 2 > plan.w13.experts * twiceFewSlots(plan);
-  return many && capability == 90 && element != ScalarType::F32 &&
-         plan.isGated() && fields.hidden % 8 == 0 &&
-         isWide(plan.w13, element) && isWide(plan.w2, element);
+  // Sums along the inputs are the same in every tile: that is for all tokens.
+  return (many || fields.batch_invariant) && capability == 90 &&
+         element != ScalarType::F32 && plan.isGated() &&
+         fields.hidden % 8 == 0 && isWide(plan.w13, element) &&
+         isWide(plan.w2, element);
 }
 
 static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
