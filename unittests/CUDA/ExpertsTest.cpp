@@ -76,8 +76,8 @@ TEST(Tiled, AllCodesGroupsAndNumbersOfTokens) {
       {"humming_mma", ScalarType::BF16, 4, 128, true},
   };
   for (const TiledCase &c : cases)
-    // Streamed, streamed in two tiles, wide with tiles of 32, 64 and 128.
-    for (int64_t tokens : {1, 3, 17, 40, 130, 300, 700}) {
+    // Streamed, wide with tiles of 32, 64 and 128 and most numbers of columns.
+    for (int64_t tokens : {1, 3, 17, 40, 60, 130, 300, 700}) {
       Random random(static_cast<unsigned>(tokens));
       WeightOptions options;
       options.bits = c.bits;

@@ -186,6 +186,18 @@ __device__ inline void forgetBarrier(uint32_t barrier) {
   asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
+/// True for one lane of a warp, which all have come to.
+__device__ inline bool isElected() {
+  uint32_t elected;
+  asm volatile("{\n"
+               ".reg .pred p;\n"
+               "elect.sync _|p, 0xffffffff;\n"
+               "selp.u32 %0, 1, 0, p;\n"
+               "}\n"
+               : "=r"(elected));
+  return elected != 0;
+}
+
 __device__ inline void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }

@@ -72,9 +72,10 @@ struct Wgmma;
     }                                                                          \
   };
 
-#define WNA16_SUMS(I)                                                          \
-  "+f"(d[I]), "+f"(d[I + 1]), "+f"(d[I + 2]), "+f"(d[I + 3]), "+f"(d[I + 4]),  \
-      "+f"(d[I + 5]), "+f"(d[I + 6]), "+f"(d[I + 7])
+#define WNA16_FOUR(I) "+f"(d[I]), "+f"(d[I + 1]), "+f"(d[I + 2]), "+f"(d[I + 3])
+#define WNA16_SUMS(I) WNA16_FOUR(I), WNA16_FOUR(I + 4)
+#define WNA16_REGISTERS0 "%0,%1,%2,%3"
+#define WNA16_SUMS0 WNA16_FOUR(0)
 #define WNA16_REGISTERS1 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define WNA16_SUMS1 WNA16_SUMS(0)
 #define WNA16_REGISTERS2 WNA16_REGISTERS1 ",%8,%9,%10,%11,%12,%13,%14,%15"
@@ -92,6 +93,16 @@ struct Wgmma;
 #define WNA16_REGISTERS8 WNA16_REGISTERS7 ",%56,%57,%58,%59,%60,%61,%62,%63"
 #define WNA16_SUMS8 WNA16_SUMS7, WNA16_SUMS(56)
 
+// The odd four of 24 columns.
+#define WNA16_REGISTERS1A WNA16_REGISTERS1 ",%8,%9,%10,%11"
+#define WNA16_SUMS1A WNA16_SUMS1, WNA16_FOUR(8)
+
+WNA16_WGMMA(8, WNA16_REGISTERS0, WNA16_SUMS0, "%4", "%5", "%6", "%7", "%8")
+WNA16_WGMMA(16, WNA16_REGISTERS1, WNA16_SUMS1, "%8", "%9", "%10", "%11", "%12")
+WNA16_WGMMA(24, WNA16_REGISTERS1A, WNA16_SUMS1A, "%12", "%13", "%14", "%15",
+            "%16")
+WNA16_WGMMA(48, WNA16_REGISTERS3, WNA16_SUMS3, "%24", "%25", "%26", "%27",
+            "%28")
 WNA16_WGMMA(32, WNA16_REGISTERS2, WNA16_SUMS2, "%16", "%17", "%18", "%19",
             "%20")
 WNA16_WGMMA(64, WNA16_REGISTERS4, WNA16_SUMS4, "%32", "%33", "%34", "%35",

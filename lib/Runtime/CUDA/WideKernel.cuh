@@ -27,8 +27,8 @@ class WideWorker {
   /// Input tiles that are handed over at a time.
   static constexpr int kBatch = BLOCKS == 2 ? 1 : 2;
   /// The numbers of columns that there are instructions for.
-  static constexpr int kFirst = TT == 128 ? 64 : 32;
-  static constexpr int kStep = 32;
+  static constexpr int kFirst = TT == 32 ? 8 : TT == 64 ? 32 : 64;
+  static constexpr int kStep = TT / 4;
 
 public:
   __device__ WideWorker(const WideParameters &p, Shared &shared)
@@ -174,9 +174,11 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// All products of an item: codes of some inputs are decoded while the matrix
-  /// instructions of those before run.
+  /// instructions of those before run. Their time is that of both, so that
+  /// columns nobody asked for are left out; the end takes 32 at a time.
   template <int N>
   __device__ void multiply() {
+    constexpr int kColumns = (N + 31) / 32 * 32;
     uint32_t words[4][2 * kWords];
     float sums[2][N / 2];
 #pragma unroll
@@ -194,7 +196,13 @@ private:
     }
     waitForProducts<0>();
     release(before);
-    finish<N>(sums);
+    float all[2][kColumns / 2] = {};
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+      for (int i = 0; i < N / 2; ++i)
+        all[j][i] = sums[j][i];
+    finish<kColumns>(all);
   }
 
   template <int N>
@@ -235,7 +243,7 @@ private:
   }
 
   __device__ void release(int place) const {
-    if (lane == 0)
+    if (isElected())
       arrive(full + (Shared::kStages + place) * 8);
   }
 
