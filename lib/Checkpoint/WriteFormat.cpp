@@ -36,6 +36,11 @@ const TargetFormat kTargets[] = {
      /*eightBits=*/true, /*actOrder=*/true, /*wholeGroups=*/false, nullptr},
 };
 
+std::string nextMultiple(int64_t extent, int64_t unit) {
+  return "; the next multiple of " + std::to_string(unit) + " is " +
+         std::to_string((extent / unit + 1) * unit);
+}
+
 Failure checkHolds(const TargetFormat &format, const WeightSpec &source) {
   std::string has = std::string(format.name) + " has ";
   if (source.code == CodeType::Dense)
@@ -49,12 +54,13 @@ Failure checkHolds(const TargetFormat &format, const WeightSpec &source) {
       source.input % source.group != 0)
     return fail(has + "whole groups alone, got an input of " +
                 std::to_string(source.input) + " in groups of " +
-                std::to_string(source.group));
+                std::to_string(source.group) +
+                nextMultiple(source.input, source.group));
   int64_t word = 32 / source.bits();
   if (format.words && source.*format.words % word != 0)
     return fail(has + "whole words alone, got an extent of " +
                 std::to_string(source.*format.words) +
-                ", which is no multiple of " + std::to_string(word));
+                nextMultiple(source.*format.words, word));
   return ok();
 }
 

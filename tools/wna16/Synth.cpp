@@ -268,6 +268,12 @@ Result<SynthOptions> readOptions(const Arguments &arguments) {
   SynthOptions options;
   options.model = arguments.get("--model", "qwen3_moe");
   options.format = findTargetFormat(arguments.get("--format", "gptq"));
+  if (!options.format->method)
+    for (const char *option : {"--bits", "--group", "--asym", "--act-order"})
+      if (arguments.has(option))
+        return usage(llvm::Twine(option) + ": " + options.format->name +
+                     " has floats alone; leave it out, or choose a format "
+                     "with codes");
   options.bits = arguments.get("--bits") == "8" ? 8 : 4;
   options.symmetric = !arguments.has("--asym");
   options.actOrder = arguments.has("--act-order");

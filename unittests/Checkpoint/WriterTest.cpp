@@ -154,11 +154,14 @@ std::string refused(const char *format, const WeightSpec &spec) {
 
 TEST(TargetFormatTest, RefusesWhatAFormatCannotHold) {
   WeightSpec spec = packed(CodeType::U4, 100, 40);
-  EXPECT_CONTAINS(refused("gptq", spec), "an extent of 100");
-  EXPECT_CONTAINS(refused("awq", spec), "an input of 100 in groups of 32");
+  EXPECT_CONTAINS(refused("gptq", spec),
+                  "an extent of 100; the next multiple of 8 is 104");
+  EXPECT_CONTAINS(
+      refused("awq", spec),
+      "an input of 100 in groups of 32; the next multiple of 32 is 128");
   EXPECT_EQ(refused("compressed-tensors", spec), "");
   EXPECT_CONTAINS(refused("awq", packed(CodeType::U4, 64, 36)),
-                  "an extent of 36, which is no multiple of 8");
+                  "an extent of 36; the next multiple of 8 is 40");
   EXPECT_EQ(refused("gptq", packed(CodeType::U4, 64, 36)), "");
   EXPECT_CONTAINS(refused("awq", packed(CodeType::U8, 64, 64)), "got 8 bits");
   spec = packed(CodeType::U4B8, 64, 64);
