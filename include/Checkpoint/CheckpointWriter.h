@@ -51,9 +51,9 @@ public:
 
   /// Writes a part of a tensor, from any thread.
   Failure write(size_t tensor, int64_t offset, const void *data, int64_t bytes);
-  /// Copies a file into the directory.
-  Failure copyFile(const std::string &file, const std::string &name);
-  /// Writes config.json and gives the directory its name.
+  /// Where another file of the directory is written.
+  std::string pathOf(const std::string &name) const;
+  /// Writes config.json, brings all to disk and gives the directory its name.
   Failure finish(const std::string &config);
 
 private:

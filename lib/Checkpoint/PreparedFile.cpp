@@ -10,6 +10,7 @@
 
 #include "Checkpoint/SafeTensors.h"
 #include "Checkpoint/Sha256.h"
+#include "Disk.h"
 #include "Json.h"
 
 #include <algorithm>
@@ -117,10 +118,6 @@ Result<FileLayout> layOut(const PreparedFile::Content &content) {
   return layout;
 }
 
-Failure failWith(const std::string &what, int code) {
-  return fail(what + ": " + std::strerror(code));
-}
-
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -152,13 +149,13 @@ public:
         return failure;
     if (!continues())
       if (::ftruncate(fd, 0) != 0)
-        return failWith("cannot write " + partial, errno);
+        return systemFailure("cannot write " + partial);
     if (Failure failure = reserve())
       return failure;
     void *address = mmap(nullptr, static_cast<size_t>(layout.total()),
                          PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
-      return failWith("cannot map " + partial, errno);
+      return systemFailure("cannot map " + partial);
     memory = static_cast<uint8_t *>(address);
     std::memcpy(memory + layout.end, mark().data(), mark().size());
     return ok();
@@ -203,22 +200,13 @@ public:
     if (Failure failure = sync())
       return failure;
     // Longer than its header says, the file was none until here.
-    if (::ftruncate(fd, layout.end) != 0 || ::fsync(fd) != 0 ||
-        ::rename(partial.c_str(), file.c_str()) != 0) {
-      int code = errno;
+    Failure failure = ::ftruncate(fd, layout.end) != 0 || ::fsync(fd) != 0
+                          ? systemFailure("cannot write " + file)
+                          : wna16::rename(partial, file);
+    finished = !failure;
+    if (failure)
       restoreJournal();
-      return failWith("cannot write " + file, code);
-    }
-    finished = true;
-    size_t slash = file.rfind('/');
-    std::string directory =
-        slash == std::string::npos ? "." : file.substr(0, slash + 1);
-    if (int folder = ::open(directory.c_str(), O_RDONLY | O_CLOEXEC);
-        folder >= 0) {
-      ::fsync(folder); // not every file system can
-      ::close(folder);
-    }
-    return ok();
+    return failure;
   }
 
 private:
@@ -253,14 +241,15 @@ private:
     fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                 0666);
     if (fd < 0)
-      return failWith("cannot write " + partial, errno);
+      return systemFailure("cannot write " + partial);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      int code = errno;
+      Failure failure =
+          errno == EWOULDBLOCK
+              ? fail(partial + " is being written by another process")
+              : systemFailure("cannot lock " + partial);
       ::close(fd);
       fd = -1;
-      return code == EWOULDBLOCK
-                 ? fail(partial + " is being written by another process")
-                 : failWith("cannot lock " + partial, code);
+      return failure;
     }
     mine = ::fstat(fd, &opened) == 0 && ::stat(partial.c_str(), &named) == 0 &&
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
@@ -294,7 +283,7 @@ private:
 
   Failure sync() {
     if (msync(memory, static_cast<size_t>(layout.total()), MS_SYNC) != 0)
-      return failWith("cannot write " + partial, errno);
+      return systemFailure("cannot write " + partial);
     return ok();
   }
 

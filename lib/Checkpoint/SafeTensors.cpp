@@ -8,6 +8,7 @@
 
 #include "Checkpoint/SafeTensors.h"
 
+#include "Disk.h"
 #include "Json.h"
 
 #include <algorithm>
@@ -503,8 +504,10 @@ wna16::writeSafeTensors(const std::string &file,
     return writeAll(file, *header, tensors, *sizes);
   std::string temporary = file + ".tmp" + std::to_string(::getpid());
   Failure failure = writeAll(temporary, *header, tensors, *sizes);
-  if (!failure && std::rename(temporary.c_str(), file.c_str()) != 0)
-    failure = fail("cannot write " + file + ": " + std::strerror(errno));
+  if (!failure)
+    failure = syncToDisk(temporary);
+  if (!failure)
+    failure = rename(temporary, file);
   if (failure)
     std::remove(temporary.c_str());
   return failure;

@@ -8,6 +8,7 @@
 
 #include "Checkpoint/CheckpointWriter.h"
 
+#include "Disk.h"
 #include "Json.h"
 
 #include <algorithm>
@@ -50,10 +51,6 @@ std::string spelled(ScalarType type) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return std::toupper(c); });
   return text;
-}
-
-Failure systemFailure(const std::string &what) {
-  return fail(what + ": " + std::strerror(errno));
 }
 
 Result<int64_t> sizeOfTensor(const PlannedTensor &tensor) {
@@ -104,6 +101,7 @@ struct CheckpointWriter::State {
   Failure openShard(Shard &shard);
   std::string headerOf(const Shard &shard) const;
   Failure writeIndex() const;
+  Failure sync() const;
 };
 
 /// Consecutive tensors share a file until it is full.
@@ -244,6 +242,17 @@ Failure CheckpointWriter::State::writeIndex() const {
   return stream.fail() ? fail("cannot write " + file) : ok();
 }
 
+/// Brings all files to disk, and their names.
+Failure CheckpointWriter::State::sync() const {
+  std::error_code error;
+  for (fs::directory_iterator it(partial, error), end; it != end && !error;
+       it.increment(error))
+    if (Failure failure = syncToDisk(it->path()))
+      return failure;
+  return error ? fail("cannot list " + partial + ": " + error.message())
+               : syncToDisk(partial);
+}
+
 CheckpointWriter::CheckpointWriter(std::unique_ptr<State> state)
     : state(std::move(state)) {}
 CheckpointWriter::CheckpointWriter(CheckpointWriter &&) = default;
@@ -294,11 +303,8 @@ Failure CheckpointWriter::write(size_t tensor, int64_t offset, const void *data,
   return ok();
 }
 
-Failure CheckpointWriter::copyFile(const std::string &file,
-                                   const std::string &name) {
-  std::error_code error;
-  fs::copy_file(file, state->partial + "/" + name, error);
-  return error ? fail("cannot copy " + file + ": " + error.message()) : ok();
+std::string CheckpointWriter::pathOf(const std::string &name) const {
+  return state->partial + "/" + name;
 }
 
 Failure CheckpointWriter::finish(const std::string &config) {
@@ -307,15 +313,15 @@ Failure CheckpointWriter::finish(const std::string &config) {
   for (Shard &shard : state->shards)
     if (::close(std::exchange(shard.fd, -1)) != 0)
       return systemFailure("cannot write " + state->partial + "/" + shard.name);
-  std::string file = state->partial + "/config.json";
+  std::string file = pathOf("config.json");
   std::ofstream stream(file, std::ios::binary);
   stream << config;
   stream.close();
   if (stream.fail())
     return fail("cannot write " + file);
-  if (std::rename(state->partial.c_str(), state->directory.c_str()) != 0)
-    return systemFailure("cannot rename " + state->partial + " to " +
-                         state->directory);
-  state->finished = true;
-  return ok();
+  Failure failure = state->sync();
+  if (!failure)
+    failure = rename(state->partial, state->directory);
+  state->finished = !failure;
+  return failure;
 }

@@ -60,7 +60,7 @@ private:
                   Progress &progress) const;
   Failure copy(size_t output, CheckpointWriter &writer,
                Progress &progress) const;
-  Failure copyFiles(CheckpointWriter &writer) const;
+  Failure copyFiles(const CheckpointWriter &writer) const;
   Result<std::string> config() const;
 
   const Checkpoint &checkpoint;
@@ -219,7 +219,7 @@ Failure Converter::copy(size_t output, CheckpointWriter &writer,
 
 /// Tokenizer, generation settings and the like; not weights, and not what is
 /// written anew.
-Failure Converter::copyFiles(CheckpointWriter &writer) const {
+Failure Converter::copyFiles(const CheckpointWriter &writer) const {
   std::error_code error;
   for (llvm::sys::fs::directory_iterator it(checkpoint.directory(), error), end;
        it != end && !error; it.increment(error)) {
@@ -239,8 +239,9 @@ Failure Converter::copyFiles(CheckpointWriter &writer) const {
             .Default(false);
     if (skipped || !llvm::sys::fs::is_regular_file(it->path()))
       continue;
-    if (Failure failure = writer.copyFile(it->path(), name.str()))
-      return failure;
+    if (std::error_code code =
+            llvm::sys::fs::copy_file(it->path(), writer.pathOf(name.str())))
+      return fail("cannot copy " + it->path() + ": " + code.message());
   }
   if (error)
     return fail("cannot list " + checkpoint.directory() + ": " +

@@ -181,8 +181,7 @@ struct Piece {
 };
 
 /// Activations to run the result with.
-Failure writeInputs(const std::string &directory, int64_t hidden,
-                    uint64_t seed) {
+Failure writeInputs(const std::string &file, int64_t hidden, uint64_t seed) {
   std::vector<TensorToWrite> tensors;
   std::vector<std::vector<uint8_t>> data;
   for (int64_t tokens : {1, 32}) {
@@ -195,7 +194,20 @@ Failure writeInputs(const std::string &directory, int64_t hidden,
     tensors.push_back(
         {name, ScalarType::BF16, {tokens, hidden}, data.back().data()});
   }
-  return writeSafeTensors(directory + "/inputs.safetensors", tensors);
+  return writeSafeTensors(file, tensors);
+}
+
+std::vector<Piece> piecesOf(const SynthModel &model,
+                            const CheckpointWriter &writer) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    int64_t bytes = writer.bytesOf(i);
+    bool whole = !model.tensors[i].isStream();
+    int64_t step = whole ? std::max<int64_t>(bytes, 1) : kPiece;
+    for (int64_t offset = 0; offset < bytes; offset += step)
+      pieces.push_back({i, offset, std::min(step, bytes - offset)});
+  }
+  return pieces;
 }
 
 Failure write(const SynthModel &model, const TargetFormat &format,
@@ -208,14 +220,7 @@ Failure write(const SynthModel &model, const TargetFormat &format,
       CheckpointWriter::create(directory, std::move(planned), shardBytes);
   if (!writer)
     return writer.takeFailure();
-  std::vector<Piece> pieces;
-  for (size_t i = 0; i < model.tensors.size(); ++i) {
-    int64_t bytes = writer->bytesOf(i);
-    bool whole = !model.tensors[i].isStream();
-    int64_t step = whole ? std::max<int64_t>(bytes, 1) : kPiece;
-    for (int64_t offset = 0; offset < bytes; offset += step)
-      pieces.push_back({i, offset, std::min(step, bytes - offset)});
-  }
+  const std::vector<Piece> pieces = piecesOf(model, *writer);
   Progress progress("synth", writer->bytes());
   Filler filler(seed, format);
   Failure failure = forEach(
@@ -229,6 +234,9 @@ Failure write(const SynthModel &model, const TargetFormat &format,
                              piece.bytes);
       });
   if (failure)
+    return failure;
+  if (Failure failure =
+          writeInputs(writer->pathOf("inputs.safetensors"), model.hidden, seed))
     return failure;
   if (Failure failure = writer->finish(model.config))
     return failure;
@@ -308,11 +316,8 @@ Result<int> run(const Arguments &arguments) {
   Result<SynthModel> model = planModel(*options);
   if (!model)
     return model.takeFailure();
-  auto number = static_cast<uint64_t>(*seed);
   if (Failure failure = write(*model, *options->format, arguments.input(),
-                              number, *shard, *threads))
-    return failure;
-  if (Failure failure = writeInputs(arguments.input(), options->hidden, number))
+                              static_cast<uint64_t>(*seed), *shard, *threads))
     return failure;
   return 0;
 }

@@ -240,6 +240,7 @@ Result<SynthModel> Planner::run() {
   if (!text)
     return text.takeFailure();
   model.config = std::move(*text);
+  model.hidden = options.hidden;
   return std::move(model);
 }
 

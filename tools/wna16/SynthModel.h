@@ -49,6 +49,7 @@ struct SynthTensor {
 struct SynthModel {
   std::string config;
   std::vector<SynthTensor> tensors; ///< in the order of the files
+  int64_t hidden = 0;
 };
 
 Result<SynthModel> planModel(const SynthOptions &options);
