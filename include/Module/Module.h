@@ -81,8 +81,9 @@ struct LoadOptions {
   /// Threads that prepare; each holds one expert in memory. 0: as many as the
   /// runtime uses. On a device the calling one alone does.
   int jobs = 0;
-  /// Told how many bytes of weights are there, by one thread at a time.
-  std::function<void(int64_t done, int64_t total)> progress;
+  /// Told how many bytes of weights are there, by one thread at a time; its
+  /// failure ends the work.
+  std::function<Failure(int64_t done, int64_t total)> progress;
 };
 
 /// A tensor that functions of a module take and that does not change.

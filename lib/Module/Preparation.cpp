@@ -420,11 +420,10 @@ struct Preparation::Run {
   Run(const LoadOptions &options, StepJournal &journal)
       : options(options), journal(journal) {}
 
-  void report(int64_t bytes) {
+  Failure report(int64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex);
     done += bytes;
-    if (options.progress)
-      options.progress(done, total);
+    return options.progress ? options.progress(done, total) : ok();
   }
   void stop(Failure failure) {
     next = todo.size();
@@ -451,7 +450,7 @@ void Preparation::takeSteps(Worker &worker, Run &run) const {
     if (!failure)
       failure = run.journal.markDone(run.todo[i], task.written);
     if (!failure)
-      run.report(task.written);
+      failure = run.report(task.written);
   }
   if (failure)
     run.stop(std::move(failure));

@@ -29,6 +29,7 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
@@ -241,6 +242,7 @@ Failure wna16::linkLibrary(const llvm::MemoryBuffer &object,
           "wna16", "o", descriptor, temporary))
     return fail("cannot write a temporary file: " + code.message());
   llvm::FileRemover remover(temporary);
+  llvm::sys::RemoveFileOnSignal(temporary);
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << object.getBuffer();
   os.close();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Interruption.h"
 #include "Progress.h"
 #include "Workers.h"
 
@@ -268,6 +269,7 @@ Failure Converter::write(const std::string &directory, int64_t shardBytes,
   Result<std::string> text = config();
   if (!text)
     return text.takeFailure();
+  Interruptible interruptible;
   Result<CheckpointWriter> writer =
       CheckpointWriter::create(directory, std::move(tensors), shardBytes);
   if (!writer)
@@ -333,7 +335,7 @@ const Command cli::convertCommand = {
     "and\n"
     "small files are copied, and config.json gets the new "
     "quantization_config.\n"
-    "DIR2 appears when all is written.\n",
+    "DIR2 appears when all is written; an interruption leaves nothing.\n",
     kOptions,
     run,
 };

@@ -9,6 +9,7 @@
 #include "Codegen.h"
 #include "Commands.h"
 #include "Importer.h"
+#include "Interruption.h"
 #include "Progress.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -63,7 +64,9 @@ static Result<int> run(const Arguments &arguments) {
   options.jobs = static_cast<int>(std::min<int64_t>(*jobs, 1024));
   options.progress = [&](int64_t done, int64_t total) {
     progress.showBytes("preparing", done, total);
+    return checkInterrupted();
   };
+  Interruptible interruptible;
   if (Failure failure =
           prepareWeights(*lookup, *checkpoint, arguments.get("-o"), options))
     return failure;

@@ -430,6 +430,7 @@ Result<Module> buildModule(const Arguments &arguments,
   loading.jobs = static_cast<int>(settings.jobs);
   loading.progress = [&](int64_t done, int64_t total) {
     progress.showBytes("preparing", done, total);
+    return ok();
   };
   if (arguments.has("--prepared"))
     return Module::loadPrepared(*lookup, arguments.get("--prepared"), loading);

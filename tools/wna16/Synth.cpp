@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Interruption.h"
 #include "Progress.h"
 #include "SynthModel.h"
 #include "Workers.h"
@@ -216,6 +217,7 @@ Failure write(const SynthModel &model, const TargetFormat &format,
   std::vector<PlannedTensor> planned;
   for (const SynthTensor &tensor : model.tensors)
     planned.push_back(tensor.plan.tensor);
+  Interruptible interruptible;
   Result<CheckpointWriter> writer =
       CheckpointWriter::create(directory, std::move(planned), shardBytes);
   if (!writer)

@@ -8,6 +8,8 @@
 
 #include "Workers.h"
 
+#include "Interruption.h"
+
 #include "Checkpoint/Threads.h"
 
 #include "llvm/ADT/Twine.h"
@@ -28,13 +30,17 @@ Failure cli::forEach(int64_t count, int64_t threads,
   std::mutex mutex;
   Failure first;
   auto run = [&] {
-    for (int64_t i; (i = next++) < count;)
-      if (Failure failure = work(i)) {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (!first)
-          first = std::move(failure);
-        next = count;
-      }
+    for (int64_t i; (i = next++) < count;) {
+      Failure failure = checkInterrupted();
+      if (!failure)
+        failure = work(i);
+      if (!failure)
+        continue;
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!first)
+        first = std::move(failure);
+      next = count;
+    }
   };
   onThreads(std::min(threads, count), run);
   return first;

@@ -17,7 +17,7 @@
 namespace wna16::cli {
 
 /// Calls `work` for 0 .. count - 1 from `threads` threads (0: one for each
-/// core). Stops at the first failure and returns it.
+/// core). Stops at the first failure, or an interruption, and returns it.
 Failure forEach(int64_t count, int64_t threads,
                 llvm::function_ref<Failure(int64_t)> work);
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Interruption.h"
 
 #include "Layout/Isa.h"
 
@@ -59,5 +60,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "wna16: error: " << failure.message << "\n";
     return 2;
   }
-  return checkOutput(dispatch(commands, argc, argv));
+  int status = checkOutput(dispatch(commands, argc, argv));
+  endIfInterrupted();
+  return status;
 }

@@ -76,6 +76,7 @@ protected:
       options.progress = [](int64_t done, int64_t total) {
         if (2 * done >= total)
           ::kill(::getpid(), SIGKILL);
+        return ok();
       };
       Failure failure =
           prepareWeights(lookup, *checkpoint, file, options, /*syncBytes=*/1);
@@ -159,6 +160,7 @@ TEST_P(PreparedTest, GoesOnAfterAKill) {
   options.progress = [&](int64_t done, int64_t total) {
     least = std::min(least, done);
     all = total;
+    return ok();
   };
   prepare("b", options);
   EXPECT_GT(least, all / 2) << "began anew";
