@@ -135,6 +135,8 @@ public:
   /// operation is emulated. Its workspace is asked of SYMBOL_workspace.
   virtual llvm::StringRef kernel() const = 0;
   virtual Roundings roundings() const { return {}; }
+  /// A library that a target must have; empty: none.
+  virtual llvm::StringRef library() const { return ""; }
   /// Whether weights are dequantised ahead of time (emulation).
   virtual bool dequantizes() const { return false; }
 
@@ -157,6 +159,9 @@ private:
   BackendRegistry();
   std::vector<std::unique_ptr<Backend>> backends;
 };
+
+/// Fails for a library of the target that no backend of this process asks for.
+Failure checkLibraries(TargetAttr target);
 
 /// What selection found for one layer.
 struct Selection {

@@ -27,6 +27,7 @@ struct Description {
   llvm::ArrayRef<Constraint> reference;
   Prepare prepare = nullptr;
   const LayoutEntry *biasLayout = nullptr;
+  llvm::StringRef library;
   Roundings roundings;
   bool dequantizes = false;
 };
@@ -50,6 +51,7 @@ public:
   }
   llvm::StringRef kernel() const override { return description.kernel; }
   Roundings roundings() const override { return description.roundings; }
+  llvm::StringRef library() const override { return description.library; }
   bool dequantizes() const override { return description.dequantizes; }
 
 private:

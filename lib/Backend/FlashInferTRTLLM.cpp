@@ -80,6 +80,7 @@ std::unique_ptr<Backend> wna16::createFlashInferTRTLLM() {
   d.native = nativeConstraints<kNeeds>();
   d.reference = referenceConstraints<kClass>();
   d.prepare = prepare;
+  d.library = kNeeds.library;
   d.roundings = {/*weights=*/true, /*slots=*/true};
   return std::make_unique<DescribedBackend>(d);
 }

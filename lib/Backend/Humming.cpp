@@ -68,6 +68,7 @@ std::unique_ptr<Backend> wna16::createHumming() {
   d.reference = referenceConstraints<kClass>();
   d.prepare = prepare;
   d.biasLayout = findLayout("humming_mma");
+  d.library = kClass.library;
   d.roundings = {/*weights=*/true, /*slots=*/true};
   return std::make_unique<DescribedBackend>(d);
 }

@@ -8,6 +8,9 @@
 
 #include "Backends.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace wna16;
 
 Backend::~Backend() = default;
@@ -61,6 +64,18 @@ std::vector<const Backend *> BackendRegistry::all() const {
   for (const std::unique_ptr<Backend> &backend : backends)
     result.push_back(backend.get());
   return result;
+}
+
+Failure wna16::checkLibraries(TargetAttr target) {
+  llvm::SmallVector<llvm::StringRef> known;
+  for (const Backend *backend : BackendRegistry::get().all())
+    if (!backend->library().empty())
+      known.push_back(backend->library());
+  for (mlir::StringAttr library : target.getLibraries())
+    if (!llvm::is_contained(known, library.getValue()))
+      return fail("expected libraries that a backend asks for (" +
+                  llvm::join(known, ", ") + "), got '" + library.str() + "'");
+  return ok();
 }
 
 std::string wna16::runtimeSymbol(TargetAttr target, llvm::StringRef operation) {

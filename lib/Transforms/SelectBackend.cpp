@@ -62,8 +62,13 @@ private:
       if (!machine)
         getOperation()->emitError() << error;
     }
-    if (machine)
-      getOperation()->setAttr(kTargetAttrName, machine);
+    if (!machine)
+      return {};
+    if (Failure failure = checkLibraries(machine)) {
+      getOperation()->emitError() << failure.message;
+      return {};
+    }
+    getOperation()->setAttr(kTargetAttrName, machine);
     return machine;
   }
 

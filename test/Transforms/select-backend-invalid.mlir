@@ -1,8 +1,10 @@
 // RUN: wna16-opt %s -wna16-select-backend -split-input-file -verify-diagnostics
 // RUN: not wna16-opt %s -wna16-select-backend=target=tpu -o /dev/null 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not wna16-opt %s -wna16-select-backend=target=cuda:sm_90,cutlass -o /dev/null 2>&1 | FileCheck %s --check-prefix=LIBRARY
 // RUN: not wna16-opt %s -wna16-select-backend=target=cuda:90 -o /dev/null 2>&1 | FileCheck %s --check-prefix=CAPABILITY
 // RUN: not wna16-opt %s -wna16-select-backend="target=cpu rules=best" -o /dev/null 2>&1 | FileCheck %s --check-prefix=RULES
 // RUN: not wna16-opt %s -wna16-select-backend="target=cpu explain=%t.none/table" -o /dev/null 2>&1 | FileCheck %s --check-prefix=FILE
+// LIBRARY: error: expected libraries that a backend asks for (flashinfer, humming), got 'cutlass'
 // TARGET: error: expected a target cpu[:features], cuda:sm_NN[,libraries] or xpu, got 'tpu'
 // CAPABILITY: error: expected a compute capability, as in cuda:sm_90, got 'cuda:90'
 // RULES: error: expected rules native or vllm, got 'best'

@@ -9,6 +9,8 @@
 #include "Codegen.h"
 
 #include "Importer.h"
+
+#include "Backend/Backend.h"
 #include "Transforms/Passes.h"
 #include "Transforms/RegisterAll.h"
 #include "Transforms/Target.h"
@@ -27,12 +29,14 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -54,7 +58,10 @@ std::unique_ptr<MLIRContext> wna16::makeContext() {
   registerDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-  return std::make_unique<MLIRContext>(registry);
+  auto context = std::make_unique<MLIRContext>(registry);
+  // Operations of layers are long, and not what their readers wrote.
+  context->printOpOnDiagnostic(false);
+  return context;
 }
 
 bool wna16::isModuleFile(llvm::StringRef path) {
@@ -98,7 +105,7 @@ wna16::loadModule(MLIRContext *context, const cli::Arguments &arguments) {
 //===----------------------------------------------------------------------===//
 
 /// LLVM itself only warns of a feature that it does not know.
-Failure wna16::checkFeatures(TargetAttr target) {
+static Failure checkFeatures(TargetAttr target) {
   if (!target || target.getKind() != TargetKind::cpu ||
       target.getFeatures().empty())
     return ok();
@@ -121,6 +128,20 @@ Failure wna16::checkFeatures(TargetAttr target) {
                   "; 'llc -mattr=help' lists them, such as avx2, fma, f16c, "
                   "avx512f, avx512bw and avx512vnni");
   return ok();
+}
+
+Result<TargetAttr> wna16::readTarget(MLIRContext *context,
+                                     llvm::StringRef text) {
+  context->loadDialect<WNA16Dialect>(); // a module may have none of it
+  std::string error;
+  TargetAttr target = TargetAttr::parse(context, text, error);
+  if (!target)
+    return fail(error);
+  if (Failure failure = checkLibraries(target))
+    return failure;
+  if (Failure failure = checkFeatures(target))
+    return failure;
+  return target;
 }
 
 /// A machine of the host's architecture with the target's features alone: the
@@ -151,7 +172,31 @@ makeMachine(TargetAttr target) {
   return machine;
 }
 
+/// A place in a file, or the layer.
+static std::string placeOf(Location location) {
+  if (auto place = location->findInstanceOf<FileLineColLoc>())
+    return llvm::formatv("{0}:{1}:{2}", place.getFilename().getValue(),
+                         place.getLine(), place.getColumn());
+  auto layer = location->findInstanceOf<NameLoc>();
+  return layer ? layer.getName().str() : "wna16";
+}
+
+static void printError(const Diagnostic &error) {
+  if (error.getSeverity() != DiagnosticSeverity::Error)
+    return;
+  llvm::WithColor::error(llvm::errs(), placeOf(error.getLocation()))
+      << error << "\n";
+  for (const Diagnostic &note : error.getNotes())
+    llvm::WithColor::note(llvm::errs(), placeOf(note.getLocation()))
+        << note << "\n";
+}
+
 static LogicalResult lower(ModuleOp module, const CompileOptions &options) {
+  ScopedDiagnosticHandler handler(module.getContext(),
+                                  [](Diagnostic &diagnostic) {
+                                    printError(diagnostic);
+                                    return success();
+                                  });
   PassManager passes(module.getContext());
   PipelineOptions pipeline;
   pipeline.target = options.target;
@@ -164,6 +209,11 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options) {
 
 Result<std::unique_ptr<llvm::MemoryBuffer>>
 wna16::compileToObject(ModuleOp module, const CompileOptions &options) {
+  if (!options.target.empty())
+    if (Result<TargetAttr> target =
+            readTarget(module.getContext(), options.target);
+        !target)
+      return target.takeFailure();
   if (failed(lower(module, options)))
     return cli::reported();
   Result<std::unique_ptr<llvm::TargetMachine>> machine =

@@ -44,12 +44,12 @@ bool isModuleFile(llvm::StringRef path);
 Result<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModule(mlir::MLIRContext *context, const cli::Arguments &arguments);
 
-/// Fails when a cpu has a feature that LLVM does not know for this machine's
-/// architecture.
-Failure checkFeatures(TargetAttr target);
+/// Reads a target as people write it. Its libraries must be some backend's, and
+/// its features those that LLVM knows for this machine's architecture.
+Result<TargetAttr> readTarget(mlir::MLIRContext *context, llvm::StringRef text);
 
 /// Runs wna16-pipeline on the module and compiles the result to a relocatable
-/// object. Where diagnostics were printed, the failure is `reported()`.
+/// object. Errors of passes are printed; the failure is then `reported()`.
 Result<std::unique_ptr<llvm::MemoryBuffer>>
 compileToObject(mlir::ModuleOp module, const CompileOptions &options);
 

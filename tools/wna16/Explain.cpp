@@ -26,13 +26,11 @@ static Result<int> run(const Arguments &arguments) {
   Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
   if (!module)
     return module.takeFailure();
-  std::string error;
-  TargetAttr target =
-      TargetAttr::parse(context.get(), arguments.get("--target"), error);
-  if (!target)
-    return fail(error);
-  if (Failure failure = checkFeatures(target))
-    return failure;
+  Result<TargetAttr> read =
+      readTarget(context.get(), arguments.get("--target"));
+  if (!read)
+    return read.takeFailure();
+  TargetAttr target = *read;
   Rules rules =
       arguments.get("--rules") == "vllm" ? Rules::VLLM : Rules::Native;
   std::string request = arguments.get("--backend", "auto");

@@ -371,9 +371,16 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
   int64_t capability = 0;
   SmallVector<StringAttr> features, libraries;
   SmallVector<StringRef> pieces;
-  rest.split(pieces, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (text.contains(':'))
+    rest.split(pieces, ',');
   for (StringRef piece : pieces) {
     StringRef number = piece;
+    if (piece.empty()) {
+      error = ("expected words with one ',' between them after '" + kindName +
+               ":', got '" + text + "'")
+                  .str();
+      return {};
+    }
     if (*kind != TargetKind::cuda) {
       features.push_back(StringAttr::get(context, piece));
       continue;
@@ -383,6 +390,11 @@ TargetAttr TargetAttr::parse(MLIRContext *context, StringRef text,
       continue;
     }
     number.consume_back("a");
+    if (capability) {
+      error =
+          ("expected one compute capability sm_NN, got '" + text + "'").str();
+      return {};
+    }
     // The compute capability times ten has two or three digits.
     if (number.size() > 3 || number.getAsInteger(10, capability) ||
         capability <= 0) {
