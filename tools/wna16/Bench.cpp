@@ -40,13 +40,25 @@ static Result<std::vector<int64_t>> numbersOf(llvm::StringRef option,
     int64_t number;
     if (part.getAsInteger(10, number) || number < least || number > INT32_MAX)
       return usage(option + ": expected numbers from " + llvm::Twine(least) +
-                   " on, got '" + text + "'");
+                   " to " + llvm::Twine(INT32_MAX) + ", got '" + text + "'");
     numbers.push_back(number);
   }
   if (count && numbers.size() != count)
     return usage(option + ": expected " + llvm::Twine(count) +
                  " numbers, got " + llvm::Twine(numbers.size()));
   return numbers;
+}
+
+static Failure checkLayout(const std::string &layout, const Backend &backend) {
+  std::vector<std::string> names;
+  for (const LayoutEntry &entry : allLayouts())
+    if (backend.run == runBench ||
+        llvm::StringRef(entry.name).starts_with(backend.name))
+      names.emplace_back(entry.name);
+  return llvm::is_contained(names, layout)
+             ? ok()
+             : usage("--layout: expected " + llvm::join(names, ", ") +
+                     " for backend " + backend.name + ", got '" + layout + "'");
 }
 
 static Result<BenchOptions> optionsOf(const Arguments &arguments,
@@ -67,30 +79,21 @@ static Result<BenchOptions> optionsOf(const Arguments &arguments,
       return tokens.takeFailure();
     options.tokens = *tokens;
   }
-  Result<int64_t> threads = arguments.integer("--threads", 0, 1);
+  Result<int64_t> threads = arguments.integer("--threads", 0, 1, 1024);
   if (!threads)
     return threads.takeFailure();
-  constexpr int64_t kMostThreads = 1024;
-  if (*threads > kMostThreads)
-    return usage("--threads: expected at most " + llvm::Twine(kMostThreads) +
-                 ", got " + llvm::Twine(*threads));
   options.threads = static_cast<int>(*threads);
   options.bits = arguments.get("--bits", "4") == "8" ? 8 : 4;
-  if (std::string group = arguments.get("--group", "128"); group == "channel")
-    options.group = -1;
-  else if (llvm::StringRef(group).getAsInteger(10, options.group) ||
-           options.group < 1)
-    return usage("--group: expected a positive number or channel, got '" +
-                 group + "'");
+  Result<int64_t> group = groupOf(arguments);
+  if (!group)
+    return group.takeFailure();
+  options.group = *group;
   options.zeroPoints = arguments.has("--zero-points");
   options.element = *parseScalarType(arguments.get("--dtype", "bf16"));
   options.layout = arguments.get("--layout", backend.layout);
-  if (backend.run == runBench)
-    return options;
-  if (!llvm::StringRef(options.layout).starts_with(backend.name))
-    return usage("--layout: expected one of backend " + backend.name +
-                 ", got '" + options.layout + "'");
-  if (arguments.has("--threads"))
+  if (Failure failure = checkLayout(options.layout, backend))
+    return failure;
+  if (backend.run == runDeviceBench && arguments.has("--threads"))
     return usage("--threads: expected backend cpu, got '" + backend.name + "'");
   return options;
 }
@@ -122,7 +125,7 @@ static constexpr Option kOptions[] = {
      "", true},
     {"--backend", "B", "whose kernels (default: cpu)", "cpu|marlin|humming"},
     {"--bits", "B", "of a code (default: 4)", "4|8"},
-    {"--group", "G", "inputs that share a scale, or channel (default: 128)"},
+    kGroupOption,
     {"--zero-points", "", "codes with stored zero points"},
     {"--dtype", "TYPE", "activations: bf16, f16 or f32 (default: bf16)",
      "bf16|f16|f32"},

@@ -34,18 +34,32 @@ std::vector<std::string> Arguments::all(llvm::StringRef option) const {
 }
 
 static Result<int64_t> toInteger(llvm::StringRef option, llvm::StringRef text,
-                                 int64_t least) {
+                                 int64_t least, int64_t most = INT64_MAX) {
   int64_t value;
-  if (text.getAsInteger(10, value) || value < least)
-    return usage(option + ": expected an integer of at least " +
-                 llvm::Twine(least) + ", got '" + text + "'");
-  return value;
+  if (!text.getAsInteger(10, value) && least <= value && value <= most)
+    return value;
+  std::string range = "of at least " + std::to_string(least);
+  if (most != INT64_MAX)
+    range = "from " + std::to_string(least) + " to " + std::to_string(most);
+  return usage(option + ": expected an integer " + range + ", got '" + text +
+               "'");
 }
 
 Result<int64_t> Arguments::integer(llvm::StringRef option, int64_t otherwise,
-                                   int64_t least) const {
-  return has(option) ? toInteger(option, get(option), least)
+                                   int64_t least, int64_t most) const {
+  return has(option) ? toInteger(option, get(option), least, most)
                      : Result<int64_t>(otherwise);
+}
+
+Result<int64_t> cli::groupOf(const Arguments &arguments) {
+  std::string text = arguments.get(kGroupOption.name, "128");
+  int64_t group;
+  if (text == "channel" || text == "-1")
+    return -1;
+  if (llvm::StringRef(text).getAsInteger(10, group) || group < 1)
+    return usage("--group: expected a positive number, -1 or channel, got '" +
+                 text + "'");
+  return group;
 }
 
 Result<std::vector<int64_t>> cli::layerIndices(const Arguments &arguments) {

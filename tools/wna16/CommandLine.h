@@ -43,9 +43,9 @@ public:
   std::string get(llvm::StringRef option, llvm::StringRef otherwise = "") const;
   /// All values, in the order given.
   std::vector<std::string> all(llvm::StringRef option) const;
-  /// A number of at least `least`.
+  /// A number from `least` to `most`.
   Result<int64_t> integer(llvm::StringRef option, int64_t otherwise,
-                          int64_t least) const;
+                          int64_t least, int64_t most = INT64_MAX) const;
 
 private:
   friend class ArgumentParser;
@@ -81,6 +81,13 @@ Result<std::vector<int64_t>> layerIndices(const Arguments &arguments);
 
 constexpr Option kRankOption = {
     "--tp", "RANK/SIZE", "one rank's share of the experts' weights, as 0/4"};
+
+constexpr Option kGroupOption = {
+    "--group", "G",
+    "inputs that share a scale, -1 or channel: all (default: 128)"};
+
+/// The group of `--group`, -1 for all inputs.
+Result<int64_t> groupOf(const Arguments &arguments);
 
 /// The rank of `--tp`; without it, the one there is.
 Result<Rank> rankOf(const Arguments &arguments);

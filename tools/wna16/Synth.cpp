@@ -292,11 +292,9 @@ Result<SynthOptions> readOptions(const Arguments &arguments) {
   Result<int64_t> layers = arguments.integer("--layers", 1, 1);
   if (!layers)
     return layers.takeFailure();
-  Result<int64_t> group = arguments.integer("--group", 128, -1);
+  Result<int64_t> group = groupOf(arguments);
   if (!group)
     return group.takeFailure();
-  if (*group == 0)
-    return usage("--group: expected a positive number or -1, got '0'");
   options.layers = *layers;
   options.group = *group;
   return options;
@@ -334,7 +332,7 @@ constexpr Option kOptions[] = {
      "gptq, gptq_v2, awq, compressed-tensors or dense (default: gptq)",
      "gptq|gptq_v2|awq|compressed-tensors|dense"},
     {"--bits", "B", "4 or 8 (default: 4)", "4|8"},
-    {"--group", "G", "inputs that share a scale, -1: all (default: 128)"},
+    kGroupOption,
     {"--asym", "", "with zero points (default: without; awq always has them)"},
     {"--act-order", "", "groups in another order than inputs"},
     {"--seed", "S", "makes other numbers (default: 0)"},
