@@ -132,6 +132,13 @@ Failure takeWeight(const std::string &file, const SafeTensors &tensors,
   if (view->type != weight.argument.type ||
       view->shape != weight.argument.shape)
     return refuse(where, "shape", shown(found), shown(weight.argument));
+  // Headers of another writer's may have any length.
+  if (int64_t size = sizeOf(view->type);
+      reinterpret_cast<uintptr_t>(view->data) % static_cast<uintptr_t>(size))
+    return fail(where + ": expected data at a multiple of " +
+                std::to_string(size) +
+                " bytes, as its elements have; prepare "
+                "the weights again");
   weight.data = const_cast<uint8_t *>(view->data); // functions only read it
   return ok();
 }

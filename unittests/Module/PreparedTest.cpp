@@ -194,6 +194,21 @@ TEST_P(PreparedTest, RefusesWhatIsCut) {
   EXPECT_FALSE(Module::openPrepared(libraryOf(GetParam()), file));
 }
 
+TEST_P(PreparedTest, RefusesDataOffTheirElements) {
+  std::string file = prepare("a"), bytes = contents(file);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  bytes.insert(sizeof length + length, 1, ' ');
+  ++length;
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::ofstream(file, std::ios::binary) << bytes;
+  auto module = Module::openPrepared(libraryOf(GetParam()), file);
+  ASSERT_FALSE(module);
+  EXPECT_NE(module.message().find("expected data at a multiple of"),
+            std::string::npos)
+      << module.message();
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, PreparedTest,
                          testing::Values("cpu", "emulation"),
                          [](const auto &info) {
