@@ -44,12 +44,14 @@ private:
   Failure readNorms(const Block &block, WeightReader &weights, MoELayer &layer);
   Failure checkExtents(const ExpertsSource &experts, const char *what) const;
   Failure checkUsed(const Block &block, const WeightReader &weights) const;
-  Failure compareLayers();
+  Failure compareCount(const std::vector<Block> &blocks);
+  void compareLayers();
 
   OpenOptions options;
   Checkpoint result;
   std::optional<ModelConfig> config;
   Quantization quantization;
+  std::optional<int64_t> layerCount;
   std::set<int64_t> unread; ///< layers that an audit could not read
   int64_t hidden = 0;
 };
@@ -66,8 +68,7 @@ Result<Checkpoint> CheckpointReader::run() {
     return failure;
   if (Failure failure = readBlocks())
     return failure;
-  if (Failure failure = compareLayers())
-    return failure;
+  compareLayers();
   if (options.audit)
     for (const MoELayer &layer : result.moeLayers)
       auditLayer(result.files, layer, result.audited);
@@ -114,11 +115,13 @@ Failure CheckpointReader::readBlocks() {
       router ? result.files.find(*router + ".weight") : nullptr;
   result.modelDtype =
       config->dtype().value_or(view ? view->type : ScalarType::BF16);
-  std::optional<int64_t> count;
-  if (Failure failure = config->read({"num_hidden_layers", "n_layers"}, count))
+  if (Failure failure =
+          config->read({"num_hidden_layers", "n_layers"}, layerCount))
+    return failure;
+  if (Failure failure = compareCount(*blocks))
     return failure;
   // Prediction layers come after the last layer, as DeepSeek numbers them.
-  int64_t end = count.value_or(0);
+  int64_t end = layerCount.value_or(0);
   for (const Block &block : *blocks)
     if (!block.prediction)
       end = std::max(end, block.layer + 1);
@@ -383,14 +386,32 @@ Failure CheckpointReader::checkUsed(const Block &block,
               list + (count > 5 ? ", ..." : ""));
 }
 
-/// Where configuration and tensors differ about which layers are MoE layers.
-Failure CheckpointReader::compareLayers() {
-  std::optional<int64_t> count;
-  if (Failure failure = config->read({"num_hidden_layers", "n_layers"}, count))
+/// Whether there are more layers than the configuration has, and predicts with.
+Failure CheckpointReader::compareCount(const std::vector<Block> &blocks) {
+  std::optional<int64_t> predicting;
+  if (Failure failure = config->read(
+          {"num_nextn_predict_layers", "num_mtp_modules"}, predicting))
     return failure;
+  if (!layerCount)
+    return ok();
+  auto beyond =
+      std::count_if(blocks.begin(), blocks.end(), [&](const Block &block) {
+        return !block.prediction &&
+               block.layer - predicting.value_or(0) >= *layerCount;
+      });
+  if (beyond)
+    result.audited.push_back(
+        {true, "layers",
+         std::to_string(beyond) + " MoE layers beyond the " +
+             std::to_string(*layerCount) + " that the configuration has"});
+  return ok();
+}
+
+/// Where configuration and tensors differ about which layers are MoE layers.
+void CheckpointReader::compareLayers() {
   constexpr int64_t kMost = 10'000, kShown = 8;
   int64_t wrong = 0;
-  for (int64_t i = 0; i < std::min(count.value_or(0), kMost); ++i) {
+  for (int64_t i = 0; i < std::min(layerCount.value_or(0), kMost); ++i) {
     std::optional<bool> expected = expectsMoE(*config, i);
     bool found = result.layer(i) || unread.count(i);
     if (expected && *expected != found && ++wrong <= kShown)
@@ -404,5 +425,4 @@ Failure CheckpointReader::compareLayers() {
         {true, "layers",
          std::to_string(wrong - kShown) +
              " more are not what the configuration makes them"});
-  return ok();
 }
