@@ -103,15 +103,22 @@ struct IntPair {
 // Codes
 //===----------------------------------------------------------------------===//
 
+/// Codes of four inputs as they are stored, those of 4 bits twice.
+template <int kBits>
+IntPair loadBits(const uint8_t *at) {
+  return {_mm512_loadu_si512(at),
+          _mm512_loadu_si512(kBits == 4 ? at : at + 64)};
+}
+
 /// Codes of four inputs, one in each byte.
 template <int kBits>
 IntPair loadCodes(const uint8_t *at) {
-  const __m512i line = _mm512_loadu_si512(at);
+  const IntPair bits = loadBits<kBits>(at);
   if constexpr (kBits == 8)
-    return {line, _mm512_loadu_si512(at + 64)};
+    return bits;
   const __m512i mask = _mm512_set1_epi8(15);
-  return {_mm512_and_si512(line, mask),
-          _mm512_and_si512(_mm512_srli_epi16(line, 4), mask)};
+  return {_mm512_and_si512(bits.first, mask),
+          _mm512_and_si512(_mm512_srli_epi16(bits.second, 4), mask)};
 }
 
 template <int kBits>
@@ -120,16 +127,20 @@ WNA16_INLINE void fetch(const uint8_t *at) {
     _mm_prefetch(at + line, _MM_HINT_T0);
 }
 
-/// Codes of one of the four inputs, less their zero points.
-template <int kBits>
-Pair codeValues(const IntPair &codes, int input, const IntPair &zeros) {
-  const __m512i mask = _mm512_set1_epi32((1 << kBits) - 1);
-  const __m128i shift = _mm_cvtsi32_si128(8 * input);
-  auto value = [&](__m512i bits, __m512i zero) {
-    const __m512i code = _mm512_and_si512(_mm512_srl_epi32(bits, shift), mask);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(code, zero));
-  };
-  return {value(codes.first, zeros.first), value(codes.second, zeros.second)};
+/// The power of two in which the bit at a position counts 1: a code whose bits
+/// are put there is added to it.
+constexpr float baseAt(int position) {
+  return static_cast<float>(1 << (23 - position));
+}
+
+/// The code at a position of each lane, plus baseAt(position).
+template <int kBits, int kPosition>
+__m512 codeOnBase(__m512i bits) {
+  constexpr int kAndOr = 0xea;
+  const __m512i mask = _mm512_set1_epi32(((1 << kBits) - 1) << kPosition);
+  const __m512i base = _mm512_castps_si512(_mm512_set1_ps(baseAt(kPosition)));
+  return _mm512_castsi512_ps(
+      _mm512_ternarylogic_epi32(bits, mask, base, kAndOr));
 }
 
 //===----------------------------------------------------------------------===//
@@ -268,6 +279,15 @@ struct Machine {
   struct Exact {
     static constexpr int kTile = 6;
 
+    /// Adds codes times the activation of their input.
+    static WNA16_INLINE void addProducts(Pair &sum, const Pair &codes,
+                                         const uint8_t *activation) {
+      const __m512 x =
+          _mm512_castsi512_ps(_mm512_set1_epi32(loadInt(activation)));
+      sum = {_mm512_fmadd_ps(codes.first, x, sum.first),
+             _mm512_fmadd_ps(codes.second, x, sum.second)};
+    }
+
     template <int kBits, int kTokens>
     static WNA16_INLINE void
     addBlock(const PanelShape &shape, const uint8_t *codes,
@@ -278,26 +298,42 @@ struct Machine {
         const uint8_t *at;
         Pair even, odd; // inputs
       };
+      // Bits from a code of the first register to that of the second.
+      constexpr int kSecond = kBits == 4 ? 4 : 0;
+      auto zerosOnBase = [](__m512i zeros, int position) {
+        return _mm512_add_ps(_mm512_cvtepi32_ps(zeros),
+                             _mm512_set1_ps(baseAt(position)));
+      };
+      const Pair evenZeros = {zerosOnBase(zeros.first, 0),
+                              zerosOnBase(zeros.second, kSecond)};
+      const Pair oddZeros = {zerosOnBase(zeros.first, 8),
+                             zerosOnBase(zeros.second, 8 + kSecond)};
       Each<kTokens, Token> tokens;
       tokens.forEach([&](Token &token, int t) WNA16_INLINE_LAMBDA {
         token.at = rows[t] + 4 * block * shape.block;
         token.even = token.odd = noSums();
       });
       for (int64_t k = 0; k < shape.block; k += 4) {
-        const IntPair code = loadCodes<kBits>(codes);
+        IntPair bits = loadBits<kBits>(codes);
         fetch<kBits>(ahead);
         codes += 16 * kBits;
         ahead += 16 * kBits;
-#pragma GCC unroll 4
-        for (int input = 0; input < 4; ++input) {
-          const Pair value = codeValues<kBits>(code, input, zeros);
+#pragma GCC unroll 2
+        for (int input = 0; input < 4; input += 2) {
+          const Pair even = {
+              _mm512_sub_ps(codeOnBase<kBits, 0>(bits.first), evenZeros.first),
+              _mm512_sub_ps(codeOnBase<kBits, kSecond>(bits.second),
+                            evenZeros.second)};
+          const Pair odd = {
+              _mm512_sub_ps(codeOnBase<kBits, 8>(bits.first), oddZeros.first),
+              _mm512_sub_ps(codeOnBase<kBits, 8 + kSecond>(bits.second),
+                            oddZeros.second)};
           tokens.forEach([&](Token &token, int) WNA16_INLINE_LAMBDA {
-            const __m512 x = _mm512_castsi512_ps(
-                _mm512_set1_epi32(loadInt(token.at + 4 * (k + input))));
-            Pair &sum = input % 2 ? token.odd : token.even;
-            sum = {_mm512_fmadd_ps(value.first, x, sum.first),
-                   _mm512_fmadd_ps(value.second, x, sum.second)};
+            addProducts(token.even, even, token.at + 4 * (k + input));
+            addProducts(token.odd, odd, token.at + 4 * (k + input + 1));
           });
+          bits = {_mm512_srli_epi32(bits.first, 16),
+                  _mm512_srli_epi32(bits.second, 16)};
         }
       }
       tokens.forEach([&](Token &token, int t) WNA16_INLINE_LAMBDA {
