@@ -136,6 +136,19 @@ TEST(Allocation, NoneInRoute) {
             0);
 }
 
+TEST(Allocation, NoneInRmsNorm) {
+  Random random(8);
+  HostTensor x = randomTensor(random, ScalarType::BF16, {5, 256});
+  HostTensor weight = randomTensor(random, ScalarType::BF16, {256});
+  HostTensor y(ScalarType::BF16, {5, 256});
+  const wna16_rms_norm_plan plan = {WNA16_ABI_VERSION, 256, 1e-6, 1};
+  const wna16_tensor tensors[] = {x.view(), weight.view(), {}, y.view()};
+  EXPECT_EQ(allocationsOf([&] {
+              return wna16_cpu_rms_norm(&plan, tensors, 4, nullptr, 0, nullptr);
+            }),
+            0);
+}
+
 /// Each weight that packedWeight makes, in each layout that can hold it.
 void forEachStoredForm(
     const wna16_weight &source,
@@ -223,6 +236,25 @@ TEST(Allocation, NoneInFusedExpertsOfActOrder) {
   layer.plan.w13 = layer.w13.plan;
   layer.plan.w2 = layer.w2.plan;
   EXPECT_EQ(allocationsOfLayer(layer), 0) << "sorted";
+}
+
+TEST(Allocation, NoneForAnyTypeAndNumberOfTokens) {
+  Random random(7);
+  for (ScalarType type : {ScalarType::F32, ScalarType::F16, ScalarType::BF16})
+    for (int64_t tokens : {1, 100}) {
+      Layer layer = packedLayer(random, 4, 256, 256, tokens, 2, type);
+      const auto toPanels = [](TestWeight &weight, wna16_weight &plan) {
+        plan.layout = layoutId("cpu_panels");
+        weight = converted(weight, plan);
+      };
+      toPanels(layer.w13, layer.plan.w13);
+      toPanels(layer.w2, layer.plan.w2);
+      EXPECT_EQ(allocationsOfLayer(layer), 0) << "panels, " << tokens;
+      layer =
+          makeLayer(random, denseWeight(random, 4, 256, 2, 256, type),
+                    denseWeight(random, 4, 256, 1, 256, type), tokens, 2, type);
+      EXPECT_EQ(allocationsOfLayer(layer), 0) << "dense, " << tokens;
+    }
 }
 
 /// A weight of 4 bits as the CPU's kernels take it.
