@@ -158,6 +158,16 @@ TEST(Prepare, QuantizeRefusesWhatIsNotFinite) {
   wna16_status_clear();
 }
 
+TEST(Prepare, QuantizeRefusesTargetsWithoutCodes) {
+  Random random(6);
+  HostTensor dense = randomTensor(random, ScalarType::F32, {2, 16, 32});
+  TestWeight weight = denseWeight(random, 2, 32, 1, 16, ScalarType::F32);
+  EXPECT_EQ(quantized(dense, weight), WNA16_INVALID_ARGUMENT);
+  EXPECT_STREQ(wna16_status_message(),
+               "quantize: expected codes of target, got dense");
+  wna16_status_clear();
+}
+
 TEST(Prepare, IndicesOutOfRangeAreRefused) {
   for (int32_t index : {-1, 2, INT32_MAX}) {
     Random random(7);

@@ -55,6 +55,16 @@ static bool checkDense(const char *kernel, const char *name,
   return false;
 }
 
+/// Refuses a plan in which `weight` is dense.
+static bool checkCodes(const char *kernel, const char *name,
+                       const WeightSpec &weight) {
+  if (weight.code != CodeType::Dense)
+    return true;
+  setStatus(WNA16_INVALID_ARGUMENT, "%s: expected codes of %s, got dense",
+            kernel, name);
+  return false;
+}
+
 /// Refuses a plan whose two weights differ in their logical extents.
 static bool checkExtents(const char *kernel, const ConvertPlan &plan) {
   const WeightSpec &source = plan.source, &target = plan.target;
@@ -205,6 +215,7 @@ wna16_status wna16_cpu_quantize(const void *plan, const wna16_tensor *tensors,
   ConvertPlan convert;
   if (!readPlan(kKernel, plan, convert) ||
       !checkDense(kKernel, "source", convert.source) ||
+      !checkCodes(kKernel, "target", convert.target) ||
       !checkExtents(kKernel, convert))
     return wna16_status_get();
   const WeightSpec &target = convert.target;
