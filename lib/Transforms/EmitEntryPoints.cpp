@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/JSON.h"
 
 namespace wna16 {
@@ -316,7 +317,11 @@ struct EmitEntryPoints : wna16::impl::EmitEntryPointsBase<EmitEntryPoints> {
     SmallVector<func::FuncOp> functions;
     llvm::json::Array descriptions;
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function.isPublic() || function.isExternal())
+      if (function.isExternal())
+        continue;
+      if (failed(checkName(function)))
+        return signalPassFailure();
+      if (!function.isPublic())
         continue;
       // Size functions and scalar ones are C functions as they are.
       if (isScalar(function))
@@ -357,6 +362,20 @@ private:
     return function.getNumArguments() &&
            llvm::none_of(tensorTypes(function), llvm::IsaPred<MemRefType>) &&
            !function->hasAttr(kWorkspaceAttrName);
+  }
+
+  /// Machine code calls functions of C's libraries, and ours, by their names.
+  static LogicalResult checkName(func::FuncOp function) {
+    StringRef name = function.getName();
+    static const llvm::TargetLibraryInfoImpl library{llvm::Triple()};
+    llvm::LibFunc known;
+    if (!name.starts_with("wna16_") && !library.getLibFunc(name, known) &&
+        name != "_init" && name != "_fini")
+      return success();
+    return function.emitError()
+           << "expected a name that neither C's libraries nor wna16's runtime "
+              "have, got '"
+           << name << "'; rename the function";
   }
 
   static LogicalResult check(func::FuncOp function) {

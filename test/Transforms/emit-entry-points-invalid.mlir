@@ -1,5 +1,42 @@
 // RUN: wna16-opt %s -wna16-emit-entry-points -split-input-file -verify-diagnostics
 
+// expected-error @below {{expected a name that neither C's libraries nor wna16's runtime have, got 'memcpy'; rename the function}}
+func.func @memcpy(%x: memref<8xf32>) {
+  return
+}
+
+// -----
+
+// Not called by its name, but found by it.
+// expected-error @below {{got 'expf'}}
+func.func private @expf(%x: f32) -> f32 {
+  return %x : f32
+}
+
+// -----
+
+// expected-error @below {{got 'wna16_status_get'}}
+func.func @wna16_status_get(%n: index) -> index {
+  return %n : index
+}
+
+// -----
+
+// expected-error @below {{got '_init'}}
+func.func @_init(%x: memref<8xf32>) {
+  return
+}
+
+// -----
+
+// A declaration is of C's libraries.
+func.func private @sinf(%x: f32) -> f32
+func.func @wna16(%x: memref<8xf32>) {
+  return
+}
+
+// -----
+
 // expected-error @below {{expected results as arguments; run wna16-results-to-outs before bufferization}}
 func.func @result(%x: memref<8xf32>) -> memref<8xf32> {
   return %x : memref<8xf32>
