@@ -338,6 +338,54 @@ TEST(Shapes, B71_PaddingStaysPrivate) {
   EXPECT_TRUE(y.sameBytes(unpadded)) << "padding adds zeros only";
 }
 
+/// The layer with N padded, in fresh buffers whose bytes are all `before`.
+Layer paddedLayer(Layer layer, const char *layout, int64_t width,
+                  uint8_t before) {
+  const wna16_weight plain = layer.plan.w13;
+  layer.plan.w13.output = layer.plan.w2.input = width;
+  layer.plan.w13.layout = layer.plan.w2.layout = layoutId(layout);
+  layer.w13 = converted(layer.w13, layer.plan.w13, before);
+  layer.w2 = converted(layer.w2, layer.plan.w2, before);
+  HostTensor bias = layer.bias13;
+  layer.bias13 = HostTensor(bias.type, {plain.experts, plain.halves, width});
+  layer.bias13.fill(before);
+  wna16_weight target = layer.plan.w13;
+  target.layout = plain.layout; // of biases: the natural order
+  const wna16_convert_plan plan = convertPlan(plain, target);
+  const wna16_tensor tensors[] = {bias.view(), layer.bias13.view()};
+  EXPECT_EQ(wna16_cpu_convert_bias(&plan, tensors, 2, nullptr, 0, nullptr),
+            WNA16_OK)
+      << wna16_status_message();
+  return layer;
+}
+
+TEST(Shapes, B05_PadsAreWritten) {
+  for (bool zeros : {false, true}) {
+    Random random(5);
+    WeightOptions options;
+    options.zeros = zeros;
+    Layer layer =
+        packedLayer(random, 8, 256, 704, 4, 8, ScalarType::F32, options);
+    layer.plan.activation = WNA16_GELU_TANH;
+    layer.bias13 = randomTensor(random, ScalarType::F32, {8, 2, 704});
+    const std::vector<double> expected = layer.reference();
+    for (const char *layout : {"cpu_panels", "marlin", "compressed_tensors"}) {
+      Layer clean = paddedLayer(layer, layout, 768, 0);
+      Layer poisoned = paddedLayer(layer, layout, 768, 0xff);
+      for (int part = 0; part < wna16::kNumParts; ++part) {
+        EXPECT_TRUE(clean.w13.parts[part].sameBytes(poisoned.w13.parts[part]))
+            << layout << ", part " << part << " of w13";
+        EXPECT_TRUE(clean.w2.parts[part].sameBytes(poisoned.w2.parts[part]))
+            << layout << ", part " << part << " of w2";
+      }
+      EXPECT_TRUE(clean.bias13.sameBytes(poisoned.bias13)) << layout;
+      HostTensor y = poisoned.output();
+      EXPECT_TRUE(y.sameBytes(clean.output())) << layout;
+      EXPECT_LE(relativeError(y, expected), tolerance(y.type)) << layout;
+    }
+  }
+}
+
 TEST(Empty, B73_IdleExpertsAreNeverRead) {
   Random random(73);
   Layer layer = packedLayer(random, 16, 64, 64, 1, 1);

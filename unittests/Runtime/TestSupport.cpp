@@ -79,8 +79,8 @@ std::vector<double> HostTensor::values() const {
   return result;
 }
 
-void HostTensor::poison() {
-  std::fill(storage.begin(), storage.end(), ~uint64_t(0));
+void HostTensor::fill(uint8_t byte) {
+  std::fill(storage.begin(), storage.end(), byte * 0x0101010101010101u);
 }
 
 bool HostTensor::sameBytes(const HostTensor &other) const {
@@ -281,14 +281,14 @@ wna16_convert_plan wna16test::convertPlan(const wna16_weight &source,
 }
 
 TestWeight wna16test::converted(const TestWeight &source,
-                                const wna16_weight &target) {
+                                const wna16_weight &target, uint8_t before) {
   TestWeight result = emptyWeight(target), from = source;
   result.values = source.values;
   std::vector<wna16_tensor> tensors;
   for (HostTensor &part : from.parts)
     tensors.push_back(part.view());
   for (HostTensor &part : result.parts) {
-    part.poison();
+    part.fill(before);
     tensors.push_back(part.view());
   }
   const wna16_convert_plan plan = convertPlan(source.plan, target);

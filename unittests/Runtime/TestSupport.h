@@ -42,8 +42,9 @@ public:
   double get(int64_t i) const;
   void set(int64_t i, double value);
   std::vector<double> values() const;
-  /// Fills every byte with 0xff: NaN in every float format.
-  void poison();
+  void fill(uint8_t byte);
+  /// 0xff in every byte: NaN in every float format.
+  void poison() { fill(0xff); }
   bool sameBytes(const HostTensor &other) const;
   wna16_tensor view();
 
@@ -99,8 +100,10 @@ int64_t layoutId(const char *name);
 /// A plan of everything that converts, without a window.
 wna16_convert_plan convertPlan(const wna16_weight &source,
                                const wna16_weight &target);
-/// Converts with wna16_cpu_convert; fails the test when that fails.
-TestWeight converted(const TestWeight &source, const wna16_weight &target);
+/// Converts with wna16_cpu_convert into parts whose bytes held `before`; fails
+/// the test when that fails.
+TestWeight converted(const TestWeight &source, const wna16_weight &target,
+                     uint8_t before = 0xff);
 
 /// One layer, ready to be called.
 struct Layer {
