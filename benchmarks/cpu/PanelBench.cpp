@@ -13,10 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Runtime/CPU/Panels.h"
+#include "../Main.h"
 #include "Layout/Isa.h"
 #include "Memory.h"
-
-#include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <random>
@@ -99,7 +98,9 @@ void multiply(benchmark::State &state, const PanelProduct &product, int bits) {
   state.SetItemsProcessed(state.iterations() * one.products());
 }
 
-void registerAll() {
+} // namespace
+
+void wna16::registerBenchmarks() {
   const Kernels sets[] = {{Isa::AVX2, avx2Panels},
                           {Isa::AVX512, avx512Panels},
                           {Isa::AMX, amxPanels}};
@@ -120,16 +121,4 @@ void registerAll() {
             ->Arg(24);
       }
   }
-}
-
-} // namespace
-
-int main(int argc, char **argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv))
-    return 1;
-  registerAll();
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
 }

@@ -18,11 +18,10 @@
 #include "../../lib/Runtime/CPU/Elements.h"
 #include "../../lib/Runtime/CPU/Panels.h"
 #include "../../lib/Runtime/CPU/RouteSteps.h"
+#include "../Main.h"
 #include "Ceilings.h"
 #include "Layout/Isa.h"
 #include "Memory.h"
-
-#include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
@@ -326,7 +325,9 @@ void add(const Set &set, const char *label, Arguments... arguments) {
       });
 }
 
-void registerAll() {
+} // namespace
+
+void wna16::registerBenchmarks() {
   static const Set sets[] = {{Isa::AVX2, avx2Panels, avx2Route},
                              {Isa::AVX512, avx512Panels, avx512Route}};
   for (const Set &set : sets) {
@@ -340,16 +341,4 @@ void registerAll() {
     add<DenseRows>(set, "dense/bf16_24_tokens", ScalarType::BF16, int64_t(24));
     add<DenseRows>(set, "dense/f32_24_tokens", ScalarType::F32, int64_t(24));
   }
-}
-
-} // namespace
-
-int main(int argc, char **argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv))
-    return 1;
-  registerAll();
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
 }

@@ -14,11 +14,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Main.h"
 #include "MoveCases.h"
 
 #include "Layout/Isa.h"
-
-#include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -133,7 +132,7 @@ void moves(benchmark::State &state, const LayoutEntry &from,
 
 } // namespace
 
-int main(int argc, char **argv) {
+void wna16::registerBenchmarks() {
   for (Isa isa : {Isa::AVX512, Isa::AVX2, Isa::Portable})
     for (const MoveCase &shape : kShapes)
       for (const LayoutEntry &from : allLayouts())
@@ -146,6 +145,4 @@ int main(int argc, char **argv) {
                 moves, from, to, shape, isa)
                 ->Iterations(isa == Isa::Portable ? 1 : 7)
                 ->Unit(benchmark::kMillisecond);
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
 }
