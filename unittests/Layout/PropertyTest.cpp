@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TestSupport.h"
+#include "TestWeights.h"
 
 #include "Layout/Scalar.h"
 
@@ -19,8 +19,8 @@ using namespace wna16::test;
 
 namespace {
 
-WeightSpec specOf(const LayoutEntry &layout, CodeType code, int64_t input,
-                  int64_t halves, int64_t output, int64_t group) {
+WeightSpec plainSpec(const LayoutEntry &layout, CodeType code, int64_t input,
+                     int64_t halves, int64_t output, int64_t group) {
   WeightSpec spec;
   spec.layout = &layout;
   spec.code = code;
@@ -35,38 +35,9 @@ WeightSpec specOf(const LayoutEntry &layout, CodeType code, int64_t input,
   return spec;
 }
 
-WeightSpec specOf(const char *layout, CodeType code, int64_t input,
-                  int64_t halves, int64_t output, int64_t group) {
-  return specOf(*findLayout(layout), code, input, halves, output, group);
-}
-
-/// Random codes and zero points, scales of three bits that every type holds.
-void randomize(Stored &stored, std::mt19937 &random) {
-  for (Part part : {Part::Codes, Part::Zeros})
-    for (uint8_t &byte : stored.at(part))
-      byte = static_cast<uint8_t>(random());
-  if (zeroBits(stored.spec) > stored.spec.bits())
-    for (uint8_t &zero : stored.at(Part::Zeros))
-      zero &= 15;
-  Bytes &scales = stored.at(Part::Scales);
-  for (size_t i = 0; i < scales.size() / sizeOf(stored.spec.scale); ++i)
-    storeFloat(stored.spec.scale, scales.data(), static_cast<int64_t>(i),
-               0.015625f * static_cast<float>(4 + random() % 4));
-}
-
-std::vector<float> valuesOf(Stored &stored) {
-  const WeightSpec &spec = stored.spec;
-  std::vector<int64_t> table(
-      static_cast<size_t>(RowDecoder::tableBytes(spec) / 8));
-  RowDecoder decoder;
-  Failure bad = decoder.init(spec, stored.buffers(), table.data());
-  EXPECT_FALSE(bad) << bad.message;
-  std::vector<float> values(
-      static_cast<size_t>(spec.experts * spec.rows() * spec.input));
-  for (int64_t e = 0; e < spec.experts; ++e)
-    for (int64_t r = 0; r < spec.rows(); ++r)
-      decoder.decode(e, r, values.data() + (e * spec.rows() + r) * spec.input);
-  return values;
+WeightSpec plainSpec(const char *layout, CodeType code, int64_t input,
+                     int64_t halves, int64_t output, int64_t group) {
+  return plainSpec(*findLayout(layout), code, input, halves, output, group);
 }
 
 /// `grown` holds the values of `source` and zeros.
@@ -107,8 +78,8 @@ TEST(Pairs, SameValuesWhateverTheTargetHeld) {
     for (const LayoutEntry &b : allLayouts())
       for (CodeType code : kCodes)
         for (auto [input, halves, output] : kExtents) {
-          WeightSpec from = specOf(a, code, input, halves, output, 32);
-          WeightSpec to = specOf(b, code, input, halves, output, 32);
+          WeightSpec from = plainSpec(a, code, input, halves, output, 32);
+          WeightSpec to = plainSpec(b, code, input, halves, output, 32);
           if (!storageOf(from) || !storageOf(to))
             continue;
           Stored source(from), target(to), other(to, 0xff);
@@ -146,8 +117,8 @@ TEST(Sorting, PermutesInputs) {
   for (const char *layout : {"gptq", "compressed_tensors"})
     for (CodeType code : kCodes)
       for (auto [input, halves, output] : kExtents) {
-        WeightSpec from = specOf(layout, code, input, halves, output, 32);
-        WeightSpec to = specOf("marlin", code, input, halves, output, 32);
+        WeightSpec from = plainSpec(layout, code, input, halves, output, 32);
+        WeightSpec to = plainSpec("marlin", code, input, halves, output, 32);
         from.actOrder = ActOrder::Index;
         to.actOrder = ActOrder::Sorted;
         if (!storageOf(from) || !storageOf(to))
@@ -202,8 +173,8 @@ TEST(Windows, TakeAPart) {
         for (Window window : kWindows)
           for (int64_t halves : {1, 2}) {
             int64_t group = window.input % 128 ? 32 : 128;
-            WeightSpec spec = specOf(to, code, 256, halves, 128, group);
-            Stored source(specOf(from, code, 512, halves, 192, 128));
+            WeightSpec spec = plainSpec(to, code, 256, halves, 128, group);
+            Stored source(plainSpec(from, code, 512, halves, 192, 128));
             if (!storageOf(spec) || checkMove(source.spec, spec, window))
               continue;
             SCOPED_TRACE(std::string(from) + " to " + std::string(to.name));
@@ -220,8 +191,8 @@ TEST(Windows, TakeAPart) {
 }
 
 TEST(Windows, StayWithinTheSource) {
-  WeightSpec from = specOf("gptq", CodeType::U4B8, 256, 1, 128, 64);
-  WeightSpec to = specOf("otf", CodeType::U4B8, 128, 1, 128, 64);
+  WeightSpec from = plainSpec("gptq", CodeType::U4B8, 256, 1, 128, 64);
+  WeightSpec to = plainSpec("otf", CodeType::U4B8, 128, 1, 128, 64);
   EXPECT_EQ(checkMove(from, to, {192, 128, 0, -1}).message,
             "expected a window within input 256, got 128 from 192 on");
   EXPECT_EQ(checkMove(from, to, {0, 128, -1, -1}).message,
@@ -246,9 +217,9 @@ void padsInto(const char *to, CodeType code, int64_t group, bool fp8 = false) {
   for (const char *from : {"gptq", "awq", "compressed_tensors", "otf"})
     for (int64_t halves : {1, 2}) {
       SCOPED_TRACE(std::string(from) + " to " + to);
-      Stored source(specOf(from, code, 100, halves, 92, group));
+      Stored source(plainSpec(from, code, 100, halves, 92, group));
       randomize(source, random);
-      WeightSpec spec = specOf(to, code, 256, halves, 128, group);
+      WeightSpec spec = plainSpec(to, code, 256, halves, 128, group);
       if (fp8) {
         spec.code = CodeType::U4FP8;
       }
@@ -294,9 +265,9 @@ void expectBlockSums(const Stored &target, int64_t inputs, int64_t outputs,
 
 TEST(Padding, BlockSumsSkipIt) {
   std::mt19937 random(29);
-  Stored source(specOf("awq", CodeType::U4, 100, 1, 20, -1));
+  Stored source(plainSpec("awq", CodeType::U4, 100, 1, 20, -1));
   randomize(source, random);
-  Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
+  Stored target(plainSpec("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
   ASSERT_EQ(moveAll(source, target), "");
   expectBlockSums(
       target, 100, 20, [&](int64_t e, int64_t r, int64_t k, int64_t end) {
@@ -316,9 +287,9 @@ TEST(Padding, BlockSumsTakeTheZeroPointThatCodesImply) {
   std::mt19937 random(31);
   for (auto [width, height] : {std::pair(256, 32), std::pair(100, 20)}) {
     int64_t inputs = width, outputs = height;
-    Stored source(specOf("otf", CodeType::U4B8, inputs, 1, outputs, -1));
+    Stored source(plainSpec("otf", CodeType::U4B8, inputs, 1, outputs, -1));
     randomize(source, random);
-    Stored target(specOf("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
+    Stored target(plainSpec("cpu_blocked", CodeType::U4, 256, 1, 32, -1));
     ASSERT_EQ(moveAll(source, target), "");
     expectBlockSums(target, inputs, outputs,
                     [&](int64_t e, int64_t r, int64_t k, int64_t end) {
@@ -340,7 +311,7 @@ TEST(Padding, BlockSumsTakeTheZeroPointThatCodesImply) {
 TEST(ShortGroups, SixGroupsOf704Inputs) {
   std::mt19937 random(31);
   for (const char *layout : {"gptq", "compressed_tensors"}) {
-    Stored source(specOf(layout, CodeType::U4B8, 704, 1, 16, 128));
+    Stored source(plainSpec(layout, CodeType::U4B8, 704, 1, 16, 128));
     EXPECT_EQ(source.spec.groups(), 6);
     randomize(source, random);
     bool rows = std::strcmp(layout, "gptq") != 0;
@@ -358,10 +329,10 @@ TEST(ShortGroups, SixGroupsOf704Inputs) {
           ASSERT_EQ(values[(e * 16 + r) * 704 + k], expected) << layout;
         }
     // Groups halved, as backends of one group size for both weights do.
-    Stored finer(specOf("otf", CodeType::U4B8, 704, 1, 16, 64));
+    Stored finer(plainSpec("otf", CodeType::U4B8, 704, 1, 16, 64));
     ASSERT_EQ(moveAll(source, finer), "");
     EXPECT_EQ(valuesOf(finer), values);
-    Stored marlin(specOf("marlin", CodeType::U4B8, 768, 1, 64, 128));
+    Stored marlin(plainSpec("marlin", CodeType::U4B8, 768, 1, 64, 128));
     ASSERT_EQ(moveAll(source, marlin), "");
     expectPadded(marlin, source);
   }
@@ -375,8 +346,8 @@ TEST(ZeroPoints, RowsThatFillNoWord) {
       for (const char *from : {"gptq", "awq", "compressed_tensors", "otf"})
         for (const char *to : {"gptq", "awq", "compressed_tensors", "otf"}) {
           SCOPED_TRACE(std::string(from) + " to " + to);
-          Stored source(specOf(from, code, 64, 1, rows, 32));
-          Stored target(specOf(to, code, 64, 1, rows, 32));
+          Stored source(plainSpec(from, code, 64, 1, rows, 32));
+          Stored target(plainSpec(to, code, 64, 1, rows, 32));
           std::mt19937 random(37);
           randomize(source, random);
           // The rest of the last word is no one's.
@@ -394,14 +365,14 @@ TEST(ZeroPoints, RowsThatFillNoWord) {
 TEST(ZeroPoints, InterleavedForMarlin) {
   static const int64_t kField[] = {0, 4, 1, 5, 2, 6, 3, 7};
   static const int64_t kInterleave[] = {0, 2, 4, 6, 1, 3, 5, 7};
-  Stored awq(specOf("awq", CodeType::U4, 256, 1, 128, 128));
+  Stored awq(plainSpec("awq", CodeType::U4, 256, 1, 128, 128));
   std::mt19937 random(41);
   randomize(awq, random);
   for (int64_t g = 0; g < 4; ++g)
     for (int64_t c = 0; c < 128; ++c)
       setField(awq.at(Part::Zeros), 4, g * 128 + c / 8 * 8 + kField[c % 8],
                (7 * c + 3) % 16);
-  Stored marlin(specOf("marlin", CodeType::U4, 256, 1, 128, 128));
+  Stored marlin(plainSpec("marlin", CodeType::U4, 256, 1, 128, 128));
   ASSERT_EQ(moveAll(awq, marlin), "");
   for (int64_t g = 0; g < 4; ++g)
     for (int64_t word = 0; word < 16; ++word)
@@ -424,7 +395,7 @@ TEST(Addresses, LastNibbleOfManyExperts) {
   for (const char *layout :
        {"gptq", "awq", "compressed_tensors", "marlin", "humming_wgmma", "xpu"})
     for (int64_t experts : {512, 513}) {
-      WeightSpec spec = specOf(layout, CodeType::U4B8, 4096, 2, 1024, 128);
+      WeightSpec spec = plainSpec(layout, CodeType::U4B8, 4096, 2, 1024, 128);
       spec.experts = experts;
       Result<std::vector<StoredPart>> parts = storageOf(spec);
       ASSERT_TRUE(parts) << parts.message();
@@ -494,7 +465,7 @@ TEST(BadInput, MovesOfFuzzedSpecs) {
 }
 
 TEST(BadInput, NullLayoutsAndTypes) {
-  WeightSpec none, good = specOf("gptq", CodeType::U4B8, 64, 1, 64, 32);
+  WeightSpec none, good = plainSpec("gptq", CodeType::U4B8, 64, 1, 64, 32);
   Stored stored(good);
   float out[1] = {};
   EXPECT_EQ(storageOf(none).message(), "expected a layout");
@@ -557,13 +528,14 @@ TEST(Messages, NameNumbersAndRemedy) {
        "dense"},
   };
   for (const auto &c : cases)
-    EXPECT_EQ(storageOf(specOf(c.layout, c.code, c.input, 1, c.output, c.group))
-                  .message(),
-              c.message);
+    EXPECT_EQ(
+        storageOf(plainSpec(c.layout, c.code, c.input, 1, c.output, c.group))
+            .message(),
+        c.message);
 }
 
 TEST(Messages, OfMoves) {
-  WeightSpec a = specOf("gptq", CodeType::U4, 128, 1, 64, 32), b = a;
+  WeightSpec a = plainSpec("gptq", CodeType::U4, 128, 1, 64, 32), b = a;
   auto edit = [&](auto change) {
     b = a;
     change(b);

@@ -27,6 +27,45 @@ double rounded(double value, int bits, int least, double most) {
   return std::abs(result) > most ? std::copysign(INFINITY, value) : result;
 }
 
+TEST(Scalar, EveryHalfIsExact) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    auto half = static_cast<uint16_t>(bits);
+    float f = f16ToFloat(half), b = bf16ToFloat(half);
+    int exponent = (half >> 10) & 31, mantissa = half & 1023;
+    if (exponent < 31) {
+      double value = exponent ? std::ldexp(1024 + mantissa, exponent - 25)
+                              : std::ldexp(mantissa, -24);
+      ASSERT_EQ(f, half & 0x8000 ? -value : value);
+      ASSERT_EQ(floatToF16(f), half);
+      if (exponent < 30 || mantissa < 1023) {
+        // Halfway to the next value: to even.
+        float next = f16ToFloat(static_cast<uint16_t>(half + 1));
+        float middle = (f + next) / 2;
+        ASSERT_EQ(floatToF16(middle), static_cast<uint16_t>(half + (half & 1)));
+        ASSERT_EQ(floatToF16(std::nextafter(middle, f)), half);
+      }
+    } else {
+      ASSERT_EQ(std::isnan(f), mantissa != 0);
+      ASSERT_EQ(std::isnan(f16ToFloat(floatToF16(f))), mantissa != 0);
+    }
+    if (std::isnan(b)) {
+      ASSERT_TRUE(std::isnan(bf16ToFloat(floatToBF16(b))));
+      continue;
+    }
+    ASSERT_EQ(floatToBF16(b), half);
+    if (std::isinf(b))
+      continue;
+    uint32_t middle = bits << 16 | 0x8000;
+    ASSERT_EQ(floatToBF16(floatOf(middle)),
+              static_cast<uint16_t>(half + (half & 1)));
+    ASSERT_EQ(floatToBF16(floatOf(middle - 1)), half);
+    ASSERT_EQ(floatToBF16(floatOf(middle + 1)),
+              static_cast<uint16_t>(half + 1));
+  }
+  EXPECT_EQ(floatToF16(65519.0f), 0x7bff);
+  EXPECT_EQ(floatToF16(65520.0f), 0x7c00);
+}
+
 TEST(Scalar, AgreesWithDoubles) {
   const double mostHalf = 65504, mostBrain = std::ldexp(255.0, 120);
   auto check = [&](float value) {

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TestSupport.h"
+#include "TestWeights.h"
 
 #include "Layout/Scalar.h"
 #include "Layout/Shard.h"
@@ -35,18 +35,12 @@ struct Case {
 };
 
 WeightSpec specOf(const Case &c) {
-  WeightSpec spec;
-  spec.layout = findLayout(c.layout);
-  spec.code = c.code;
-  if (c.code == CodeType::U4 || c.code == CodeType::U8)
-    spec.zeros = ZeroPoints::Plain;
+  bool stored = c.code == CodeType::U4 || c.code == CodeType::U8;
+  WeightSpec spec =
+      test::specOf(c.layout, c.code, c.input, c.halves, c.output, c.group,
+                   stored ? ZeroPoints::Plain : ZeroPoints::None);
   if (c.actOrder)
     spec.actOrder = ActOrder::Index;
-  spec.group = c.group;
-  spec.experts = 2;
-  spec.input = c.input;
-  spec.halves = c.halves;
-  spec.output = c.output;
   return spec;
 }
 
@@ -71,21 +65,6 @@ Stored randomWeight(const WeightSpec &spec, uint32_t seed) {
                 groups.size() * 4);
   }
   return stored;
-}
-
-std::vector<float> valuesOf(Stored &stored) {
-  const WeightSpec &spec = stored.spec;
-  std::vector<int64_t> table(
-      static_cast<size_t>(RowDecoder::tableBytes(spec) / 8));
-  RowDecoder decoder;
-  Failure bad = decoder.init(spec, stored.buffers(), table.data());
-  EXPECT_FALSE(bad) << bad.message;
-  std::vector<float> values(
-      static_cast<size_t>(spec.experts * spec.rows() * spec.input));
-  for (int64_t e = 0; e < spec.experts; ++e)
-    for (int64_t r = 0; r < spec.rows(); ++r)
-      decoder.decode(e, r, values.data() + (e * spec.rows() + r) * spec.input);
-  return values;
 }
 
 std::string moveWindow(Stored &from, Stored &to, Window window) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TestSupport.h"
+#include "TestWeights.h"
 
 #include "Layout/Isa.h"
 #include "Layout/Scalar.h"
@@ -34,20 +34,6 @@ WeightSpec specOf(const char *layout, CodeType code, ZeroPoints zeros,
   return spec;
 }
 
-void randomize(Stored &stored) {
-  std::mt19937_64 random(29);
-  for (Part part : {Part::Codes, Part::Zeros})
-    for (uint8_t &byte : stored.at(part))
-      byte = static_cast<uint8_t>(random());
-  if (zeroBits(stored.spec) > stored.spec.bits())
-    for (uint8_t &zero : stored.at(Part::Zeros))
-      zero &= 15;
-  Bytes &scales = stored.at(Part::Scales);
-  for (size_t i = 0; i < scales.size() / sizeOf(stored.spec.scale); ++i)
-    storeFloat(stored.spec.scale, scales.data(), static_cast<int64_t>(i),
-               0.015625f * static_cast<float>(4 + random() % 4));
-}
-
 /// All parts, moved by the portable code in one piece.
 Stored movedPlainly(Stored &source, const WeightSpec &to) {
   Isa best = isa();
@@ -72,10 +58,11 @@ TEST(Steps, ManyOfOneExpert) {
   } const cases[] = {{"gptq", "cpu_blocked", 0}, {"gptq", "marlin", 64},
                      {"gptq", "awq", 0},         {"awq", "cpu_blocked", 96},
                      {"awq", "otf", 8},          {"gptq", "marlin_a8", 0}};
+  std::mt19937 random(29);
   for (auto [from, to, more] : cases) {
     Stored source(
         specOf(from, CodeType::U4, ZeroPoints::Plain, kInput, kOutput));
-    randomize(source);
+    randomize(source, random);
     WeightSpec spec =
         specOf(to, CodeType::U4, ZeroPoints::Plain, kInput, kOutput + more);
     Stored target(spec);
@@ -127,13 +114,14 @@ uint32_t rewritten(uint32_t q, int z) {
 // they do not, with stored zero points and with implied ones.
 TEST(Recoding, EachCodeWithItsZeroPoint) {
   constexpr int64_t kExtents[][2] = {{256, 128}, {96, 96}, {64, 72}};
+  std::mt19937 random(29);
   for (const char *from : {"gptq", "awq", "compressed_tensors", "otf"})
     for (ZeroPoints zeros : {ZeroPoints::Plain, ZeroPoints::None})
       for (auto [input, output] : kExtents) {
         bool stored = zeros != ZeroPoints::None;
         CodeType code = stored ? CodeType::U4 : CodeType::U4B8;
         Stored source(specOf(from, code, zeros, input, output));
-        randomize(source);
+        randomize(source, random);
         WeightSpec spec = specOf("gptq", CodeType::U4FP8, zeros, input, output);
         Stored target(spec), back(source.spec);
         ASSERT_EQ(moveAll(source, target), "") << from;
