@@ -81,7 +81,7 @@ static void addBlock(const wna16::CodeBlock &block, uint8_t *sums) {
   const __m256i ones = _mm256_set1_epi8(1), mask = _mm256_set1_epi8(15);
   const __m256i pairs = _mm256_set1_epi16(1);
   const __m256i inputs = _mm256_set1_epi32(block.inputs);
-  for (int half : {0, 1}) {
+  for (int half = 0; half < 2; ++half) {
     __m256i low = _mm256_setzero_si256(), high = low;
     auto add = [&](__m256i &sum, __m256i codes) {
       __m256i products =

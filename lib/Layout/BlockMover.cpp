@@ -258,7 +258,7 @@ void BlockMover::run(const Work &work, Slice slice) const {
                     uint8_t *scratch) {
       (*static_cast<Context *>(opaque)->work->convert)(from, bytes, scratch);
     };
-  kernels->run(program, list);
+  program.run(*kernels, list);
   if (slice.isLast())
     for (int64_t block : cleared)
       clearBlock(work.to + block);

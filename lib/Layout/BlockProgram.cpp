@@ -341,6 +341,31 @@ BlockProgram BlockProgram::make(const MovePlan &plan, BlockMachine machine,
   return program;
 }
 
+void BlockProgram::run(const BlockKernels &kernels,
+                       const BlockList &list) const {
+  auto size = [](const auto &vector) {
+    return static_cast<int64_t>(vector.size());
+  };
+  auto copies = [&](const Copies &copies) {
+    return BlockView::Copies{copies.bytes, copies.memory.data(), copies.size()};
+  };
+  auto offsets = [](const BlockPass::Offsets &from) {
+    BlockView::Offsets view{from.first.data(), {}};
+    std::copy(std::begin(from.second), std::end(from.second), view.second);
+    return view;
+  };
+  std::vector<BlockView::Pass> views;
+  for (const BlockPass &pass : passes)
+    views.push_back({pass.steps.data(), size(pass.steps),
+                     static_cast<int>(pass.heldBits.size()), pass.readsSource,
+                     pass.writesTarget, size(pass.in.first), offsets(pass.in),
+                     offsets(pass.out)});
+  kernels.run({copies(gather), copies(scatter), views.data(), size(views),
+               lines.data(), resultLines.data(), size(lines),
+               size(resultLines)},
+              list);
+}
+
 const BlockKernels *wna16::blockKernels(Isa isa) {
 #if defined(__x86_64__)
   if (isa >= Isa::AVX512)

@@ -81,6 +81,9 @@ struct BlockStaging {
   int fetchedBits = 0;
 };
 
+struct BlockKernels;
+struct BlockList;
+
 struct BlockProgram {
   /// Bytes copied between memory and the scratch buffer where runs are shorter
   /// than a register.
@@ -94,6 +97,7 @@ struct BlockProgram {
 
   static BlockProgram make(const MovePlan &plan, BlockMachine machine,
                            BlockStaging staging = {});
+  void run(const BlockKernels &kernels, const BlockList &list) const;
 
   MovePlan plan;
   Copies gather, scatter; ///< empty where runs are long enough
@@ -134,9 +138,38 @@ struct CodeBlock {
   bool streams; ///< sums go past the caches, to whole lines
 };
 
+/// A program as its kernels see it. They are compiled for more than every
+/// machine has, so they use no inline function of the standard library or of
+/// other files: the linker keeps one copy of those for all.
+struct BlockView {
+  struct Copies {
+    int64_t bytes;
+    const int64_t *memory;
+    int64_t count;
+  };
+  struct Offsets {
+    const int64_t *first;
+    int64_t second[BlockPass::kMaxHeldBits];
+  };
+  struct Pass {
+    const BlockStep *steps;
+    int64_t stepCount;
+    int heldBits;
+    bool readsSource, writesTarget;
+    int64_t count; ///< of the first registers held
+    Offsets in, out;
+  };
+
+  Copies gather, scatter;
+  const Pass *passes;
+  int64_t passCount;
+  const int64_t *lines, *resultLines;
+  int64_t lineCount, resultLineCount;
+};
+
 struct BlockKernels {
   BlockMachine machine;
-  void (*run)(const BlockProgram &program, const BlockList &list);
+  void (*run)(const BlockView &program, const BlockList &list);
   /// As the function `sumBlock`.
   void (*sumBlock)(const CodeBlock &block, uint8_t *sums);
 };

@@ -17,15 +17,14 @@
 
 #include "BlockProgram.h"
 
-#include <algorithm>
 #include <immintrin.h>
 
 namespace {
 
 using wna16::BlockList;
-using wna16::BlockPass;
 using wna16::BlockProgram;
 using wna16::BlockStep;
+using wna16::BlockView;
 
 /// Keeps memory busy both ways while registers are shuffled, a few lines at a
 /// time: asks for those of a later block, and stores those of the last one past
@@ -35,14 +34,14 @@ public:
   /// Blocks that it is ahead: memory answers later than a block takes.
   static constexpr int64_t kAhead = 3;
 
-  explicit Traffic(const BlockProgram &program)
-      : program(program), line(program.lines.size()),
-        result(program.resultLines.size()) {
-    size_t goes = 0;
-    for (const BlockPass &pass : program.passes)
-      goes += pass.in.first.size();
-    lineStep = (program.lines.size() + goes - 1) / goes;
-    resultStep = (program.resultLines.size() + goes - 1) / goes;
+  explicit Traffic(const BlockView &program)
+      : program(program), line(program.lineCount),
+        result(program.resultLineCount) {
+    int64_t goes = 0;
+    for (int64_t pass = 0; pass < program.passCount; ++pass)
+      goes += program.passes[pass].count;
+    lineStep = (program.lineCount + goes - 1) / goes;
+    resultStep = (program.resultLineCount + goes - 1) / goes;
   }
 
   void fetch(const uint8_t *block) {
@@ -56,29 +55,31 @@ public:
     to = block;
     result = 0;
   }
-  void finish() { stream(program.resultLines.size()); }
+  void finish() { stream(program.resultLineCount); }
 
   inline void go() {
-    size_t end = std::min(line + lineStep, program.lines.size());
-    for (; line < end; ++line)
+    for (int64_t end = least(line + lineStep, program.lineCount); line < end;
+         ++line)
       _mm_prefetch(reinterpret_cast<const char *>(next + program.lines[line]),
                    _MM_HINT_T1);
     stream(resultStep);
   }
 
 private:
-  inline void stream(size_t count) {
-    constexpr size_t kLine = 64;
-    size_t end = std::min(result + count, program.resultLines.size());
-    for (; result < end; ++result)
-      for (size_t at = 0; at < kLine; at += sizeof(Vector))
+  static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+  inline void stream(int64_t count) {
+    constexpr int64_t kLine = 64, kBytes = sizeof(Vector);
+    for (int64_t end = least(result + count, program.resultLineCount);
+         result < end; ++result)
+      for (int64_t at = 0; at < kLine; at += kBytes)
         Vector::load(from + result * kLine + at)
             .stream(to + program.resultLines[result] + at);
   }
 
-  const BlockProgram &program;
-  size_t line, result; ///< the next ones
-  size_t lineStep, resultStep;
+  const BlockView &program;
+  int64_t line, result; ///< the next ones
+  int64_t lineStep, resultStep;
   const uint8_t *next = nullptr, *from = nullptr;
   uint8_t *to = nullptr;
 };
@@ -134,7 +135,7 @@ inline __attribute__((always_inline)) void runStep(const BlockStep &step,
 }
 
 /// Offset of register `place` of those held.
-inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
+inline int64_t heldOffset(const BlockView::Offsets &offsets, int place) {
   return (place & 1 ? offsets.second[0] : 0) +
          (place & 2 ? offsets.second[1] : 0) +
          (place & 4 ? offsets.second[2] : 0) +
@@ -143,11 +144,11 @@ inline int64_t heldOffset(const BlockPass::Offsets &offsets, int place) {
 
 /// A pass that holds 2^kHeldBits registers at once.
 template <int kHeldBits, bool kStreams>
-void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
+void runPass(const BlockView::Pass &pass, Ends ends, Traffic &traffic) {
   constexpr int kHeld = 1 << kHeldBits;
   const Vector flip = Vector::splat(ends.flip);
-  const BlockPass::Offsets &in = pass.in, &out = pass.out;
-  for (size_t at = 0, count = in.first.size(); at < count; ++at) {
+  const BlockView::Offsets &in = pass.in, &out = pass.out;
+  for (int64_t at = 0, count = pass.count; at < count; ++at) {
     const uint8_t *from = ends.in + in.first[at];
     uint8_t *to = ends.out + out.first[at];
     traffic.go();
@@ -155,8 +156,9 @@ void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
 #pragma GCC unroll 16
     for (int i = 0; i < kHeld; ++i)
       held[i] = Vector::load(from + heldOffset(in, i));
-    for (const BlockStep &step : pass.steps)
-      runStep(step, held);
+    for (const BlockStep *step = pass.steps, *end = step + pass.stepCount;
+         step != end; ++step)
+      runStep(*step, held);
 #pragma GCC unroll 16
     for (int i = 0; i < kHeld; ++i) {
       if constexpr (kStreams)
@@ -168,8 +170,8 @@ void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
 }
 
 template <bool kStreams>
-void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
-  switch (pass.heldBits.size()) {
+void runPass(const BlockView::Pass &pass, Ends ends, Traffic &traffic) {
+  switch (pass.heldBits) {
   case 0:
     return runPass<0, kStreams>(pass, ends, traffic);
   case 1:
@@ -183,59 +185,64 @@ void runPass(const BlockPass &pass, Ends ends, Traffic &traffic) {
   }
 }
 
+template <int64_t kBytes>
+struct Bytes {
+  operator int64_t() const { return kBytes; }
+};
+
 /// Copies of a size that the compiler knows become one or two moves.
 template <typename Copy>
 void withKnownSize(int64_t bytes, Copy copy) {
   switch (bytes) {
   case 4:
-    return copy(std::integral_constant<int64_t, 4>());
+    return copy(Bytes<4>());
   case 8:
-    return copy(std::integral_constant<int64_t, 8>());
+    return copy(Bytes<8>());
   case 16:
-    return copy(std::integral_constant<int64_t, 16>());
+    return copy(Bytes<16>());
   case 32:
-    return copy(std::integral_constant<int64_t, 32>());
+    return copy(Bytes<32>());
   default:
     return copy(bytes);
   }
 }
 
-void gather(const BlockProgram::Copies &copies, const uint8_t *from,
+void gather(const BlockView::Copies &copies, const uint8_t *from,
             uint8_t *scratch) {
   withKnownSize(copies.bytes, [&](auto bytes) {
-    for (int64_t i = 0, e = copies.size(); i < e; ++i)
+    for (int64_t i = 0; i < copies.count; ++i)
       __builtin_memcpy(scratch + i * bytes, from + copies.memory[i], bytes);
   });
 }
 
-void fetch(const BlockProgram::Copies &copies, const BlockList &list,
+void fetch(const BlockView::Copies &copies, const BlockList &list,
            const uint8_t *from, uint8_t *scratch) {
-  for (int64_t i = 0, e = copies.size(); i < e; ++i)
+  for (int64_t i = 0; i < copies.count; ++i)
     list.fetch(list.context, from + copies.memory[i], copies.bytes,
                scratch + i * copies.bytes);
 }
 
-void scatter(const BlockProgram::Copies &copies, const uint8_t *scratch,
+void scatter(const BlockView::Copies &copies, const uint8_t *scratch,
              uint8_t *to) {
   withKnownSize(copies.bytes, [&](auto bytes) {
-    for (int64_t i = 0, e = copies.size(); i < e; ++i)
+    for (int64_t i = 0; i < copies.count; ++i)
       __builtin_memcpy(to + copies.memory[i], scratch + i * bytes, bytes);
   });
 }
 
 /// Brings one block from `from` through the first buffer to `to`, or to
 /// `result` where it is staged.
-void runBlock(const BlockProgram &program, const BlockList &list,
+void runBlock(const BlockView &program, const BlockList &list,
               const uint8_t *from, uint8_t *to, uint8_t *scratch,
               uint8_t *result, Traffic &traffic) {
   if (list.fetch)
     fetch(program.gather, list, from, scratch);
-  else if (program.gather.size())
+  else if (program.gather.count)
     gather(program.gather, from, scratch);
-  for (const BlockPass &pass : program.passes) {
-    bool last = &pass == &program.passes.back();
+  for (int64_t i = 0; i < program.passCount; ++i) {
+    const BlockView::Pass &pass = program.passes[i];
     Ends ends{pass.readsSource ? from : scratch, scratch, 0};
-    if (last) {
+    if (i + 1 == program.passCount) {
       ends.out = pass.writesTarget ? to : result;
       ends.flip = list.flip;
     }
@@ -246,7 +253,7 @@ void runBlock(const BlockProgram &program, const BlockList &list,
   }
 }
 
-void runBlocks(const BlockProgram &program, const BlockList &list) {
+void runBlocks(const BlockView &program, const BlockList &list) {
   // Where results are streamed, a block's is while the next one's is made.
   alignas(64) uint8_t scratch[BlockProgram::kMaxBlockBytes];
   alignas(64) uint8_t results[2][BlockProgram::kMaxBlockBytes];
@@ -260,7 +267,7 @@ void runBlocks(const BlockProgram &program, const BlockList &list) {
     runBlock(program, list, from, to, scratch, result, traffic);
     if (list.inspect)
       list.inspect(list.context, block, result);
-    if (!program.scatter.size())
+    if (!program.scatter.count)
       continue;
     if (list.streams)
       traffic.store(result, to);

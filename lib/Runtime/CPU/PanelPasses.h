@@ -85,7 +85,8 @@ public:
     const int64_t offset = block * shape.blockBytes;
     if (passes > 1)
       return (block % passes == pass ? next.codes : panel.codes) + offset;
-    const int64_t ahead = offset + kFetchAhead - shape.codeBytes();
+    const int64_t ahead =
+        offset + kFetchAhead - shape.blocks * shape.blockBytes;
     return ahead < 0 ? panel.codes + offset + kFetchAhead
                      : next.codes + (ahead < offset ? ahead : offset);
   }
