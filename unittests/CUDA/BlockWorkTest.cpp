@@ -177,27 +177,4 @@ TEST(BlockWork, GatheredWordsCountUpEvenly) {
   EXPECT_GT(planned, 0);
 }
 
-/// Each unit of a word on its own.
-TEST(BlockWork, ZeroPointsChange) {
-  std::mt19937 random(7);
-  for (auto [from, to] : {std::pair<int, int>{4, 4}, {4, 8}, {8, 8}})
-    for (int add : {0, 1, -1})
-      for (int turn = 0; turn < 100; ++turn) {
-        const uint32_t word =
-            from == 4 ? uint32_t(random()) : uint32_t(random()) & 0x0f0f0f0f;
-        ZeroChange change;
-        change.fromBits = from;
-        change.toBits = to;
-        const uint32_t ones = to == 4 ? 0x11111111 : 0x01010101;
-        change.add = (add & 15) * ones;
-        change.mask = 15 * ones;
-        uint32_t out[2];
-        changeZeros(change, word, out);
-        const uint64_t both = uint64_t(out[1]) << 32 | out[0];
-        for (int unit = 0; unit < 32 / from; ++unit)
-          ASSERT_EQ((both >> (unit * to)) & ((1u << to) - 1),
-                    ((word >> (unit * from)) + add) & 15);
-      }
-}
-
 } // namespace

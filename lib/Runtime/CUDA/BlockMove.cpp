@@ -245,15 +245,10 @@ int trailingZeros(int64_t value) {
   return value ? __builtin_ctzll(static_cast<uint64_t>(value)) : 62;
 }
 
-Divisor divisorOf(uint32_t value) {
-  return {value,
-          value > 1 ? std::numeric_limits<uint64_t>::max() / value + 1 : 0};
-}
-
 /// Halves without a seam count as one.
 void joinHalves(const AddressMap &from, const AddressMap &to,
                 MoveShape &shape) {
-  if (from.hasHalves() || to.hasHalves() ||
+  if (shape.keepsHalves || from.hasHalves() || to.hasHalves() ||
       shape.outputs != shape.sourceOutputs ||
       shape.outputs != shape.targetOutputs)
     return;
@@ -278,6 +273,10 @@ BlockLimits limitsOf(const MoveShape &shape) {
   };
   limits.inner = std::min(limits.inner, most(shape.inners));
   limits.output = std::min(limits.output, most(shape.outputs));
+  if (shape.whole) {
+    limits.inner = std::min(limits.inner, trailingZeros(shape.inners));
+    limits.output = std::min(limits.output, trailingZeros(shape.outputs));
+  }
   // All inputs of so many outputs stay in the caches.
   if (shape.gathers)
     limits.output = std::min(limits.output, kGatherBits);
@@ -291,14 +290,15 @@ bool toWords(int64_t units, int unitBits, uint32_t &words) {
   return bits % 32 == 0 && bits / 32 <= std::numeric_limits<uint32_t>::max();
 }
 
-/// How blocks of 2^`blockBits` coordinates count up the address; false where
-/// that takes too many terms, or a bit counts down.
+/// How blocks of 2^`blockBits` coordinates count up the address, or
+/// 2^-blockBits blocks each of a coordinate; false where that takes too many
+/// terms, or a bit counts down.
 bool listSteps(const AddressMap &map, Axis axis, int blockBits, int unitBits,
                AxisSteps &steps) {
   const AddressMap::Terms &terms = map.bits(axis);
   const int last = std::max(static_cast<int>(terms.size()), blockBits);
   int count = 0;
-  for (int bit = blockBits; bit <= last; ++bit) {
+  for (int bit = std::max(blockBits, 0); bit <= last; ++bit) {
     int64_t weight = map.tileStride(axis)
                      << std::max(bit - static_cast<int>(terms.size()), 0);
     for (const AddressMap::Term &term : terms)
@@ -339,28 +339,9 @@ bool isAligned(const BlockSide &side, const NibblePlan &plan, int at,
   const std::vector<int64_t> &weights = plan.weights[at];
   return plan.runBits[at] >= bits &&
          std::all_of(weights.begin() + bits, weights.end(), fits) &&
-         fits(int64_t(side.first) << kWordBits) && fits(2 * side.expert) &&
+         fits(int64_t(side.first) << kWordBits) &&
+         fits(side.expert << kWordBits) &&
          fits(int64_t(side.half) << kWordBits);
-}
-
-/// Addresses of blocks in one of the tensors.
-bool listSide(const AddressMap &map, const MovePlan &plan,
-              const MoveShape &shape, int64_t outputs, int64_t innerBegin,
-              int64_t outputBegin, BlockSide &side) {
-  const int bits = plan.unitBits;
-  uint32_t words;
-  if (!toWords(map.size(), bits, words) ||
-      !toWords(map.row(0), bits, side.first))
-    return false;
-  side.expert = int64_t(words) * 4;
-  if (!map.hasHalves() || shape.halves == 1)
-    side.halfOutputs = static_cast<uint32_t>(outputs >> plan.outputBits);
-  else if (!toWords(map.row(outputs) - map.row(0), bits, side.half))
-    return false;
-  side.innerBegin = static_cast<uint32_t>(innerBegin >> plan.innerBits);
-  side.outputBegin = static_cast<uint32_t>(outputBegin >> plan.outputBits);
-  return listSteps(map, shape.inner, plan.innerBits, bits, side.inner) &&
-         listSteps(map, Axis::Output, plan.outputBits, bits, side.output);
 }
 
 /// Whether all units of the storage belong to a coordinate.
@@ -396,6 +377,10 @@ bool countBlocks(const MovePlan &plan, const MoveShape &shape,
   move.blocks =
       static_cast<uint32_t>(inners * outputs * shape.experts * shape.halves);
   move.edges = static_cast<uint32_t>(allInners * allOutputs - inners * outputs);
+  if (std::max(shape.inners, shape.filled) == inners << plan.innerBits &&
+      shape.outputs == outputs << plan.outputBits)
+    move.cleared =
+        move.edges * static_cast<uint32_t>(shape.experts * shape.halves);
   return true;
 }
 
@@ -461,6 +446,27 @@ void listBlock(const NibblePlan &plan, BlockMove &move, BlockBits *bits) {
 
 } // namespace
 
+Divisor cuda::divisorOf(uint32_t value) {
+  return {value,
+          value > 1 ? std::numeric_limits<uint64_t>::max() / value + 1 : 0};
+}
+
+bool cuda::listAddress(const AddressMap &map, int unitBits,
+                       const MoveShape &shape, int innerBits, int outputBits,
+                       int64_t outputs, BlockAddress &address) {
+  uint32_t words;
+  if (!toWords(map.size(), unitBits, words) ||
+      !toWords(map.row(0), unitBits, address.first))
+    return false;
+  address.expert = words;
+  if (!map.hasHalves() || shape.halves == 1)
+    address.halfOutputs = static_cast<uint32_t>(outputs >> outputBits);
+  else if (!toWords(map.row(outputs) - map.row(0), unitBits, address.half))
+    return false;
+  return listSteps(map, shape.inner, innerBits, unitBits, address.inner) &&
+         listSteps(map, Axis::Output, outputBits, unitBits, address.output);
+}
+
 std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
                                           const AddressMap &to, int unitBits,
                                           MoveShape shape, int64_t alignment,
@@ -477,14 +483,18 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
   if (!plan)
     return std::nullopt;
   const NibblePlan nibbles(*plan);
-  if (!listSide(from, *plan, shape, shape.sourceOutputs, shape.innerBegin,
-                shape.outputBegin, move.source) ||
-      !listSide(to, *plan, shape, shape.targetOutputs, 0, 0, move.target) ||
+  const int in = plan->innerBits, out = plan->outputBits;
+  if (!listAddress(from, unitBits, shape, in, out, shape.sourceOutputs,
+                   move.source) ||
+      !listAddress(to, unitBits, shape, in, out, shape.targetOutputs,
+                   move.target) ||
       !fitsInt(nibbles))
     return std::nullopt;
+  move.source.innerBegin = static_cast<uint32_t>(shape.innerBegin >> in);
+  move.source.outputBegin = static_cast<uint32_t>(shape.outputBegin >> out);
   move.threadBits = nibbles.bits - kWordBits - kHeldBits;
-  move.innerBits = plan->innerBits;
-  move.outputBits = plan->outputBits;
+  move.innerBits = in;
+  move.outputBits = out;
   move.outputsFirst = !shape.gathers && to.row(plan->outputs()) - to.row(0) <
                                             (shape.inner == Axis::Input
                                                  ? to.input(plan->inners())
@@ -502,8 +512,8 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
     return std::nullopt;
   if (bits) {
     bits->source = listCoordinates(from, *plan, shape.inner, nibbles);
-    bits->inner = plan->innerBits;
-    bits->output = plan->outputBits;
+    bits->inner = in;
+    bits->output = out;
   }
   listBlock(nibbles, move, bits);
   return move;

@@ -53,9 +53,15 @@ struct MoveShape {
   int64_t outputBegin = 0;   ///< the first that moves, in the source
   int64_t outputs = 0;       ///< of a half, that move
   int64_t targetOutputs = 0;
+  /// Inputs of whole groups: those beyond what moves have a code of their own.
+  int64_t filled = 0;
   /// Inputs come from anywhere: the source is read word by word, in blocks of
   /// few outputs, all inputs of some outputs before those of others.
   bool gathers = false;
+  /// What moves is to be whole blocks.
+  bool whole = false;
+  /// Halves are not one axis, even where both tensors' are.
+  bool keepsHalves = false;
 };
 
 /// The address of a block along one axis: bits of its number that count up
@@ -74,15 +80,19 @@ struct ThreadTerms {
   uint32_t access[kHeldWords] = {};
 };
 
-/// One of the two tensors.
-struct BlockSide {
-  int64_t expert = 0; ///< bytes from expert to expert
-  uint32_t first = 0; ///< words from an expert to the block that counts as 0
-  uint32_t half = 0;  ///< words from half to half, where they are an axis
+/// Where blocks are in a tensor, in words.
+struct BlockAddress {
+  int64_t expert = 0;       ///< from expert to expert
+  uint32_t first = 0;       ///< from an expert to the block that counts as 0
+  uint32_t half = 0;        ///< from half to half, where they are an axis
   uint32_t halfOutputs = 0; ///< blocks from half to half otherwise
   uint32_t innerBegin = 0;  ///< blocks before those that move
   uint32_t outputBegin = 0;
   AxisSteps inner, output;
+};
+
+/// One of the two tensors.
+struct BlockSide : BlockAddress {
   /// Accesses are of 16 bytes, two a thread; otherwise of 4.
   uint32_t wide = 0;
   ThreadTerms bytes;  ///< within a block
@@ -112,7 +122,16 @@ struct Divisor {
   uint64_t magic = 0;
 };
 
-struct BlockMove {
+/// How blocks of a target are counted.
+struct BlockCount {
+  int32_t halves = 1;
+  uint32_t outputsFirst = 0; ///< blocks count along outputs first
+  Divisor inFirst, inSlice;  ///< blocks along the first axis, of a half
+  uint32_t blocks = 0;       ///< of all experts
+};
+
+/// What a move counts is blocks that move.
+struct BlockMove : BlockCount {
   static constexpr int kMaxSteps = 5;
 
   const uint8_t *from = nullptr;
@@ -122,21 +141,15 @@ struct BlockMove {
   WordStep step[kMaxSteps];
   int32_t steps = 0;
   WordRecode recode;
-  /// log2 of a unit's bytes in the target, by those in the source: blocks are
-  /// of the source's units, and written as wider ones.
-  uint32_t widens = 0;
 
   int32_t threadBits = 0; ///< log2 of the threads that a block takes
   int32_t innerBits = 0, outputBits = 0; ///< of its extents
-  int32_t halves = 1;
-  uint32_t outputsFirst = 0; ///< blocks count along outputs first
   /// Whole blocks that move, and blocks of the target, along the axes of one
   /// half.
   uint32_t inners = 0, outputs = 0;
   uint32_t allInners = 0, allOutputs = 0;
-  Divisor inFirst, inSlice; ///< blocks along the first axis, of a half
-  uint32_t blocks = 0;      ///< that move, of all experts
-  uint32_t edges = 0;       ///< blocks that do not, of a half
+  uint32_t edges = 0;   ///< blocks that do not move, of a half
+  uint32_t cleared = 0; ///< of all experts, where all edges are zeros
   /// Whether blocks cover the target; what they do not is padding.
   bool exact = true;
 
@@ -179,6 +192,16 @@ std::optional<BlockMove> planBlocks(const AddressMap &from,
                                     MoveShape shape, int64_t alignment,
                                     BlockBits *bits = nullptr);
 
+/// Where blocks of 2^`innerBits` by 2^`outputBits` coordinates are, in words;
+/// with negative bits, of as many blocks each of a coordinate. False where that
+/// takes too many terms. `halves`: as they are counted.
+bool listAddress(const AddressMap &map, int unitBits, const MoveShape &shape,
+                 int innerBits, int outputBits, int64_t outputs,
+                 BlockAddress &address);
+
+/// Divisors that `divide` takes.
+Divisor divisorOf(uint32_t value);
+
 /// Whether every unit of a target moves, or is one that does.
 bool fills(const AddressMap &to, const MoveShape &shape);
 
@@ -205,16 +228,36 @@ struct BlockPlace {
   uint32_t expert, half, inner, output;
 };
 
-/// Block `number` of those that move.
-WNA16_HOST_DEVICE inline BlockPlace placeOf(const BlockMove &move,
+/// Block `number` of those that are counted.
+WNA16_HOST_DEVICE inline BlockPlace placeOf(const BlockCount &count,
                                             uint32_t number) {
-  const uint32_t slice = divide(number, move.inSlice);
-  const uint32_t rest = number - slice * move.inSlice.value;
-  const uint32_t second = divide(rest, move.inFirst);
-  const uint32_t first = rest - second * move.inFirst.value;
-  const uint32_t gated = move.halves == 2;
-  return {slice >> gated, slice & gated, move.outputsFirst ? second : first,
-          move.outputsFirst ? first : second};
+  const uint32_t slice = divide(number, count.inSlice);
+  const uint32_t rest = number - slice * count.inSlice.value;
+  const uint32_t second = divide(rest, count.inFirst);
+  const uint32_t first = rest - second * count.inFirst.value;
+  const uint32_t gated = count.halves == 2;
+  return {slice >> gated, slice & gated, count.outputsFirst ? second : first,
+          count.outputsFirst ? first : second};
+}
+
+/// Blocks beside those that move, numbered row by row: first what lies beyond
+/// their inner extent.
+WNA16_HOST_DEVICE inline BlockPlace edgeOf(const BlockMove &move,
+                                           uint32_t number) {
+  const auto halves = static_cast<uint32_t>(move.halves);
+  const uint32_t slice = number / move.edges;
+  const uint32_t beyond = move.allInners - move.inners;
+  uint32_t rest = number - slice * move.edges;
+  BlockPlace place = {slice / halves, slice % halves, 0, 0};
+  if (rest < beyond * move.outputs) {
+    place.output = rest / beyond;
+    place.inner = move.inners + rest % beyond;
+    return place;
+  }
+  rest -= beyond * move.outputs;
+  place.output = move.outputs + rest / move.allInners;
+  place.inner = rest % move.allInners;
+  return place;
 }
 
 WNA16_HOST_DEVICE inline uint32_t wordsAlong(const AxisSteps &axis,
@@ -225,15 +268,21 @@ WNA16_HOST_DEVICE inline uint32_t wordsAlong(const AxisSteps &axis,
   return sum;
 }
 
-/// Bytes from expert 0 to a block.
-WNA16_HOST_DEVICE inline int64_t addressOf(const BlockSide &side,
-                                           BlockPlace place) {
+/// Words from expert 0 to a block.
+WNA16_HOST_DEVICE inline int64_t wordsTo(const BlockAddress &side,
+                                         BlockPlace place) {
   const uint32_t output =
       place.output + side.outputBegin + place.half * side.halfOutputs;
   const uint32_t words = side.first + place.half * side.half +
                          wordsAlong(side.inner, place.inner + side.innerBegin) +
                          wordsAlong(side.output, output);
-  return place.expert * side.expert + int64_t(words) * 4;
+  return place.expert * side.expert + words;
+}
+
+/// The same in bytes.
+WNA16_HOST_DEVICE inline int64_t addressOf(const BlockAddress &side,
+                                           BlockPlace place) {
+  return wordsTo(side, place) * 4;
 }
 
 /// In memory.

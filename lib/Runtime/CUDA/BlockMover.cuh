@@ -93,7 +93,7 @@ public:
     if (number < move.blocks) {
       const BlockPlace place = placeOf(move, number);
       way = {move.from + addressOf(move.source, place),
-             move.to + (addressOf(move.target, place) << move.widens)};
+             move.to + addressOf(move.target, place)};
     }
     shared.ways[threadIdx.x] = way;
   }
@@ -198,6 +198,28 @@ __device__ void runMover(Mover &&mover, uint32_t first, uint32_t items,
       mover.store(to, (turn - 1) % 2);
   }
   __syncthreads();
+}
+
+/// Zeros in the target's blocks that do not move, from item `first` on.
+__device__ inline void clearEdges(const BlockMove &move, uint32_t first,
+                                  uint32_t count) {
+  const BlockSide &side = move.target;
+  const uint32_t thread = threadIdx.x & ((1u << move.threadBits) - 1);
+  for (uint32_t number =
+           first * move.blocksAtOnce() + (threadIdx.x >> move.threadBits);
+       number < move.cleared; number += count * move.blocksAtOnce()) {
+    uint8_t *to = move.to + addressOf(side, edgeOf(move, number)) +
+                  sumOf(side.bytes, thread);
+    if (side.wide) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        __stcs(reinterpret_cast<uint4 *>(to + side.bytes.access[i]), uint4());
+    } else {
+#pragma unroll
+      for (int i = 0; i < kHeldWords; ++i)
+        __stcs(reinterpret_cast<uint32_t *>(to + side.bytes.access[i]), 0u);
+    }
+  }
 }
 
 __host__ __device__ inline uint32_t itemsOf(const BlockMove &move) {

@@ -8,6 +8,8 @@
 
 #include "BlockWork.h"
 
+#include "UnitMove.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -16,56 +18,6 @@ using namespace wna16::cuda;
 
 /// Bits of the number of a nibble that say which of its word it is.
 static constexpr int kWordBits = 3;
-
-//===----------------------------------------------------------------------===//
-// Units of other types
-//===----------------------------------------------------------------------===//
-
-std::optional<ScaleChange> cuda::planScaleChange(const WeightSpec &source,
-                                                 const WeightSpec &target,
-                                                 const float *global) {
-  const bool folds =
-      target.scale == ScalarType::I16 && source.scale != ScalarType::I16;
-  if (source.scale == ScalarType::I16 ||
-      sizeOf(target.scale) < sizeOf(source.scale))
-    return std::nullopt;
-  ScaleChange change;
-  change.from = source.scale;
-  change.to = target.scale;
-  change.unit = 1.0f / scaleFactor(source.code);
-  change.factor = change.unit * scaleFactor(target.code);
-  change.global = folds ? global : nullptr;
-  return change;
-}
-
-std::optional<ZeroChange> cuda::planZeroChange(const WeightSpec &source,
-                                               const WeightSpec &target) {
-  ZeroChange change;
-  change.fromBits = zeroBits(source);
-  change.toBits = zeroBits(target);
-  if (change.toBits < change.fromBits)
-    return std::nullopt;
-  const uint32_t ones = change.toBits == 4 ? 0x11111111 : 0x01010101;
-  const uint32_t all = (1u << target.bits()) - 1;
-  auto isLess = [](const WeightSpec &spec) {
-    return spec.zeros == ZeroPoints::MinusOne ? 1u : 0u;
-  };
-  change.add = ((isLess(source) - isLess(target)) & all) * ones;
-  change.mask = all * ones;
-  return change;
-}
-
-/// 2^(bits - 1), but for codes without a sign of their own.
-static int impliedZero(const WeightSpec &spec) {
-  const bool stored = spec.code == CodeType::U4 || spec.code == CodeType::U8;
-  return stored ? 0 : 1 << (spec.bits() - 1);
-}
-
-uint8_t cuda::impliedZeros(const WeightSpec &source, const WeightSpec &target) {
-  const int less = target.zeros == ZeroPoints::MinusOne;
-  const int zero = (impliedZero(source) - less) & ((1 << target.bits()) - 1);
-  return static_cast<uint8_t>(zeroBits(target) == 4 ? zero * 0x11 : zero);
-}
 
 //===----------------------------------------------------------------------===//
 // Zero points of codes
@@ -274,6 +226,7 @@ std::optional<BlockGather> cuda::planGather(CodeSource source,
   BlockGather gather;
   gather.rows = rows;
   gather.inputs = spec.input;
+  gather.bits = spec.bits();
   gather.innerBits = bits.inner;
   gather.stride = static_cast<uint32_t>(termOf(inWord) * spec.bits() / 8);
   auto inputsOf = [&](int bit) {

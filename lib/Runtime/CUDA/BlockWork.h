@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tables for what threads do to a block beside moving it: scales and zero
-// points become other types, codes are gathered in the order of their groups,
-// rewritten around stored zero points, or summed. All follow from what the bits
-// of the block's count are; a function returns none where they do not fit, and
-// the part is then written word by word.
+// Tables for what threads do to a block of codes beside moving it: codes are
+// gathered in the order of their groups, rewritten around stored zero points,
+// or summed. All follow from what the bits of the block's count are; a function
+// returns none where they do not fit, and codes are then written word by word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,41 +20,6 @@
 #include "Parameters.h"
 
 namespace wna16::cuda {
-
-//===----------------------------------------------------------------------===//
-// Units of other types
-//===----------------------------------------------------------------------===//
-
-/// Scales of one type as those of another. `global` folds them into int16.
-struct ScaleChange {
-  ScalarType from = ScalarType::BF16, to = ScalarType::BF16;
-  float unit = 1;   ///< of stored scales
-  float factor = 1; ///< of scales to store, by stored ones
-  const float *global = nullptr;
-};
-
-/// Stored zero points as others: (z + add) & mask, of each unit of a word of
-/// the target.
-struct ZeroChange {
-  uint32_t add = 0, mask = ~0u;
-  int32_t fromBits = 4, toBits = 4;
-};
-
-/// What becomes of the units of a move.
-struct UnitChange {
-  ScaleChange scale;
-  ZeroChange zero;
-  int32_t isZero = 0;
-};
-
-/// Changes whose target has no narrower units.
-std::optional<ScaleChange> planScaleChange(const WeightSpec &source,
-                                           const WeightSpec &target,
-                                           const float *global);
-std::optional<ZeroChange> planZeroChange(const WeightSpec &source,
-                                         const WeightSpec &target);
-/// Each byte of the target's zero points where codes of the source imply them.
-uint8_t impliedZeros(const WeightSpec &source, const WeightSpec &target);
 
 //===----------------------------------------------------------------------===//
 // Codes and their zero points
@@ -94,10 +58,20 @@ struct BlockSums {
 struct BlockGather {
   const int32_t *rows = nullptr; ///< of each input, the source's
   int64_t inputs = 0;
+  int32_t bits = 4;        ///< of a code
   int32_t innerBits = 0;   ///< of a block
   uint32_t stride = 0;     ///< bytes from a word to that with the next inputs
   ThreadTerms inputTerms;  ///< inputs
   ThreadTerms outputTerms; ///< bytes
+};
+
+/// At most one of these.
+struct CodeWork {
+  std::optional<BlockRecode> recode;
+  std::optional<BlockSums> sums;
+  std::optional<BlockGather> gather;
+
+  bool any() const { return recode || sums || gather; }
 };
 
 /// A weight of which codes move.
@@ -132,26 +106,6 @@ WNA16_HOST_DEVICE inline uint32_t recodeWord(uint32_t word, uint32_t zero,
     result |= ((moved & keeps) | ((codes ^ kLow) & ~keeps & kLow)) << half;
   }
   return result;
-}
-
-/// Bytes of four nibbles.
-WNA16_HOST_DEVICE inline uint32_t spreadNibbles(uint32_t nibbles) {
-  const uint32_t pairs = (nibbles | nibbles << 8) & 0x00ff00ff;
-  return (pairs | pairs << 4) & 0x0f0f0f0f;
-}
-
-/// A word of zero points; two where they become wider.
-WNA16_HOST_DEVICE inline void changeZeros(const ZeroChange &change,
-                                          uint32_t word, uint32_t (&out)[2]) {
-  const bool widens = change.toBits != change.fromBits;
-  out[0] = widens ? spreadNibbles(word & 0xffff) : word;
-  out[1] = widens ? spreadNibbles(word >> 16) : 0;
-  // Sums that do not carry from unit to unit.
-  const uint32_t high = change.toBits == 4 ? 0x88888888 : 0x80808080;
-  for (uint32_t &units : out)
-    units = (((units & ~high) + (change.add & ~high)) ^
-             ((units ^ change.add) & high)) &
-            change.mask;
 }
 
 } // namespace wna16::cuda

@@ -7,18 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // What only permutes is moved block by block (MoveBlocks.cu), and so is what
-// changes on the way (MoveValues.cu, MoveCodes.cu). The rest, edges of blocks
-// and changes that fit no block, is written word by word: a thread finds out
-// what each unit of its word is and fetches that (ConvertWords.cu).
+// more happens to (MoveCodes.cu). The rest, edges of blocks and changes that
+// fit no block, is written word by word: a thread finds out what each unit of
+// its word is and fetches that (ConvertWords.cu).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WNA16_LIB_RUNTIME_CUDA_CONVERT_H
 #define WNA16_LIB_RUNTIME_CUDA_CONVERT_H
 
-#include "BlockWork.h"
+#include "ConvertParts.h"
 #include "Device.h"
-#include "Parameters.h"
 
 namespace wna16::cuda {
 
@@ -31,33 +30,6 @@ struct BlockMoves {
   int32_t count = 0;
 };
 static_assert(sizeof(BlockMoves) <= 4096, "parameters of any CUDA kernel");
-
-/// Moves of scales and zero points that change.
-struct ValueMoves {
-  static constexpr int kMax = 2;
-  BlockMove move[kMax];
-  UnitChange change[kMax];
-  int32_t count = 0;
-};
-static_assert(sizeof(ValueMoves) <= 4096, "parameters of any CUDA kernel");
-
-/// A conversion as kernels see it.
-struct Conversion {
-  DeviceWeight source, target;
-  uint8_t *codes, *scales, *zeros;
-  int32_t *groupIndex, *permutation;
-  float *globalScale;
-  int64_t experts, halves;
-  int64_t sourceOutputs, targetOutputs; ///< of a half
-  /// What of the source moves: the first, and how many.
-  int64_t input, inputs, output, outputs;
-  int64_t filled; ///< inputs that have a code: whole groups
-  int64_t groups; ///< of the target that have a scale
-  int32_t sorts;
-  int32_t keepsGroups; ///< act-order: groups are what they were
-  int32_t recodes;     ///< codes change with their zero points
-  int32_t folds;       ///< scales become int16
-};
 
 /// A bias as kernels see it.
 struct BiasConversion {
@@ -77,14 +49,10 @@ struct WordRange {
 // Each launches one kernel; false, with a status, when it could not.
 bool moveBlocks(const char *kernel, const BlockMoves &moves,
                 cudaStream_t stream);
-bool moveValues(const char *kernel, const ValueMoves &moves,
+/// Blocks of codes, if there are any, with their work, and the other parts.
+bool moveWeight(const char *kernel, const BlockMove &codes,
+                const CodeWork &work, const UnitMoves &sides,
                 cudaStream_t stream);
-bool sumCodes(const char *kernel, const BlockMove &move, const BlockSums &sums,
-              cudaStream_t stream);
-bool recodeCodes(const char *kernel, const BlockMove &move,
-                 const BlockRecode &recode, cudaStream_t stream);
-bool gatherCodes(const char *kernel, const BlockMove &move, int bits,
-                 const BlockGather &gather, cudaStream_t stream);
 bool convertCodes(const char *kernel, const Conversion &p,
                   const WordRange &range, cudaStream_t stream);
 bool convertElements(const char *kernel, const Conversion &p,

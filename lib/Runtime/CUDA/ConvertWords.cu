@@ -282,33 +282,13 @@ __global__ void __launch_bounds__(kConvertThreads)
     writeWord(units, experts, word);
 }
 
-/// Blocks beside those that move, numbered row by row: first what lies beyond
-/// their inner extent.
-static __device__ BlockPlace edgeOf(const BlockMove &move, uint32_t number) {
-  const uint32_t slice = number / move.edges;
-  const uint32_t beyond = move.allInners - move.inners;
-  uint32_t rest = number - slice * move.edges;
-  BlockPlace place = {};
-  place.expert = slice / move.halves;
-  place.half = slice % move.halves;
-  if (rest < beyond * move.outputs) {
-    place.output = rest / beyond;
-    place.inner = move.inners + rest % beyond;
-    return place;
-  }
-  rest -= beyond * move.outputs;
-  place.output = move.outputs + rest / move.allInners;
-  place.inner = rest % move.allInners;
-  return place;
-}
-
 template <typename Units>
 __global__ void __launch_bounds__(kConvertThreads)
     writeEdges(const __grid_constant__ Units units, int64_t experts,
                const __grid_constant__ BlockMove move) {
   const BlockSide &side = move.target;
-  const uint32_t words = kHeldWords << (move.threadBits + move.widens);
-  const uint32_t wordBits = (side.wide ? 2 : 0) + move.widens;
+  const uint32_t words = kHeldWords << move.threadBits;
+  const uint32_t wordBits = side.wide ? 2 : 0;
   const uint32_t edges =
       move.edges * static_cast<uint32_t>(experts * move.halves);
   // Halves without a seam count as one.
@@ -322,9 +302,8 @@ __global__ void __launch_bounds__(kConvertThreads)
     for (uint32_t i = threadIdx.x; i < words; i += kConvertThreads) {
       const uint32_t access = i >> wordBits;
       const uint32_t thread = access & ((1u << move.threadBits) - 1);
-      const int64_t bytes = (block + sumOf(side.bytes, thread) +
-                             side.bytes.access[access >> move.threadBits])
-                            << move.widens;
+      const int64_t bytes = block + sumOf(side.bytes, thread) +
+                            side.bytes.access[access >> move.threadBits];
       const int64_t word = bytes / 4 + (i & ((1 << wordBits) - 1));
       if (empty)
         static_cast<uint32_t *>(units.out())[word] = 0;

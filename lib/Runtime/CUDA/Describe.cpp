@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Experts.h"
+#include "Describe.h"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,8 @@
 #define WNA16_LIB_RUNTIME_CUDA_EXPERTS_H
 
 #include "../ExpertsPlan.h"
+#include "Describe.h"
 #include "Device.h"
-#include "Parameters.h"
 
 namespace wna16::cuda {
 
@@ -76,22 +76,6 @@ int64_t maxTiles(int64_t slots, int64_t experts, int64_t tile);
 bool gatherRows(const ExpertsRound &round);
 /// Sums the weighted rows of each token's slots into y.
 bool sumSlots(const ExpertsRound &round);
-
-/// Whether the tiled kernels read this weight: 16 x 64 tiles, scales of the
-/// element type, rows in order.
-bool isTiled(const WeightSpec &weight, ScalarType element);
-/// Of a tiled weight: whether an output, not an input, comes first in a word.
-bool isSwapped(const WeightSpec &weight);
-/// Of a tiled weight: whether zero points are in the order of scales, n3 first.
-bool shiftsZeros(const WeightSpec &weight);
-
-/// Input tile t of a weight is in group umulhi(t, magic): a division without
-/// dividing, exact for t * d < 2^32. 0 where there is one group.
-uint32_t divisionMagic(const WeightSpec &weight);
-
-/// Descriptions for kernels; the spec passed the checks.
-DeviceWeight describe(const WeightSpec &spec, const WeightBuffers &buffers);
-DeviceMap describe(const AddressMap &map, int64_t outputs);
 
 } // namespace wna16::cuda
 

@@ -1,14 +1,20 @@
-//===- MoveCodes.cu - Blocks of codes that do more than move --------------===//
+//===- MoveCodes.cu - Blocks that do more than move -----------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// One launch for a weight: blocks of codes with what happens to them, then
+// scales and zero points, then what of the codes is zeros.
+//
+//===----------------------------------------------------------------------===//
 
 #include "BlockMover.cuh"
 #include "Convert.h"
 #include "Kernels.cuh"
+#include "UnitMover.cuh"
 
 #include <algorithm>
 
@@ -22,11 +28,22 @@ template <typename Work>
 struct CodeMove {
   BlockMove move;
   Work work;
+  UnitMoves sides;
 };
 
 struct CodeMemory : MoverMemory {
   /// Beside each way, a place in another tensor.
   int64_t places[kMoveThreads];
+};
+
+class PlainMover : public BlockMover {
+public:
+  struct Work {};
+  static constexpr bool kNearInputs = false;
+  static constexpr int kResident = 6;
+
+  __device__ PlainMover(const CodeMove<Work> &p, CodeMemory &shared)
+      : BlockMover(p.move, shared) {}
 };
 
 //===----------------------------------------------------------------------===//
@@ -325,38 +342,52 @@ __global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
   } else {
     runMover(Mover(p, shared), blockIdx.x, items, gridDim.x);
   }
+  // Whose turn it is goes on from part to part.
+  uint32_t first = blockIdx.x;
+  auto skip = [&first](uint32_t items) {
+    first = (first + gridDim.x - items % gridDim.x) % gridDim.x;
+  };
+  skip(items);
+#pragma unroll 1
+  for (int i = 0; i < p.sides.count; ++i) {
+    moveUnits(p.sides.move[i], first, gridDim.x);
+    skip(itemsOf(p.sides.move[i]));
+  }
+  clearEdges(p.move, first, gridDim.x);
 }
 
 template <typename Mover>
 static bool moveCodes(const char *kernel, const BlockMove &move,
-                      const typename Mover::Work &work, cudaStream_t stream) {
+                      const typename Mover::Work &work, const UnitMoves &sides,
+                      cudaStream_t stream) {
   static_assert(sizeof(CodeMove<typename Mover::Work>) + sizeof(uint32_t) <=
                     4096,
                 "parameters of any CUDA kernel");
   const DeviceInfo *device = currentDevice(kernel);
-  if (!device || move.blocks == 0)
-    return device;
+  if (!device)
+    return false;
   const auto multiprocessors = static_cast<uint32_t>(device->multiprocessors);
   Launch how;
   how.grid = multiprocessors * Mover::kResident;
   how.block = kMoveThreads;
   how.stream = stream;
   return launch(kernel, moveCodesKernel<Mover>, how,
-                CodeMove<typename Mover::Work>{move, work}, multiprocessors);
+                CodeMove<typename Mover::Work>{move, work, sides},
+                multiprocessors);
 }
 
-bool cuda::sumCodes(const char *kernel, const BlockMove &move,
-                    const BlockSums &sums, cudaStream_t stream) {
-  return moveCodes<SumMover>(kernel, move, sums, stream);
-}
-
-bool cuda::recodeCodes(const char *kernel, const BlockMove &move,
-                       const BlockRecode &recode, cudaStream_t stream) {
-  return moveCodes<RecodeMover>(kernel, move, recode, stream);
-}
-
-bool cuda::gatherCodes(const char *kernel, const BlockMove &move, int bits,
-                       const BlockGather &gather, cudaStream_t stream) {
-  return bits == 4 ? moveCodes<GatherMover<4>>(kernel, move, gather, stream)
-                   : moveCodes<GatherMover<8>>(kernel, move, gather, stream);
+bool cuda::moveWeight(const char *kernel, const BlockMove &codes,
+                      const CodeWork &work, const UnitMoves &sides,
+                      cudaStream_t stream) {
+  if (work.gather && work.gather->bits == 4)
+    return moveCodes<GatherMover<4>>(kernel, codes, *work.gather, sides,
+                                     stream);
+  if (work.gather)
+    return moveCodes<GatherMover<8>>(kernel, codes, *work.gather, sides,
+                                     stream);
+  if (work.recode)
+    return moveCodes<RecodeMover>(kernel, codes, *work.recode, sides, stream);
+  if (work.sums)
+    return moveCodes<SumMover>(kernel, codes, *work.sums, sides, stream);
+  return moveCodes<PlainMover>(kernel, codes, {}, sides, stream);
 }
