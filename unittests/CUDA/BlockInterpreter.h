@@ -25,13 +25,13 @@ using test::Stored;
 /// Runs a move as the kernel does, one CUDA block after the other.
 class Interpreter {
 public:
-  explicit Interpreter(const BlockMove &move, int bits = 4)
-      : move(move), bits(bits), shared(MovePlan::kMaxBytes, 0xee),
+  explicit Interpreter(const BlockMove &move)
+      : move(move), shared(MovePlan::kMaxBytes, 0xee),
         words(size_t(kMoveThreads) * kHeldWords) {}
 
   void run() {
     for (uint32_t item = 0; item * move.blocksAtOnce() < move.blocks; ++item) {
-      gather ? gatherIn(item) : copy(item, move.source, move.from, nullptr);
+      copy(item, move.source, move.from, nullptr);
       for (uint32_t thread = 0; thread < kMoveThreads; ++thread)
         reorderOut(item, thread);
       for (uint32_t thread = 0; thread < kMoveThreads; ++thread)
@@ -44,7 +44,25 @@ public:
     }
   }
 
-  const BlockGather *gather = nullptr;
+  /// By way of slices.
+  void runSlices(const BlockSort &sort) {
+    Bytes slice(sort.bytes + 128);
+    for (uint32_t number = 0; number < sort.slices; ++number) {
+      const BlockPlace place = placeOf(sort, move.halves, number);
+      std::fill(slice.begin(), slice.end(), 0xee);
+      for (uint32_t block = 0; block < sort.blocksIn; ++block)
+        fillSlice(sort,
+                  sliceBlock(sort.in.source, sort, sort.in, place, block,
+                             sort.innersIn),
+                  slice);
+      for (uint32_t block = 0; block < sort.blocksOut; ++block)
+        emptySlice(
+            sort, place.expert,
+            sliceBlock(move.target, sort, move, place, block, sort.innersOut),
+            slice);
+    }
+  }
+
   const BlockRecode *recode = nullptr;
   const BlockSums *sums = nullptr;
   AddressMap zeroMap; ///< of what the last two read
@@ -105,35 +123,70 @@ private:
     return placeOf(move, number);
   }
 
-  void gatherIn(uint32_t item) {
-    for (uint32_t thread = 0; thread < kMoveThreads; ++thread) {
-      std::optional<BlockPlace> place = placeAt(item, thread);
-      if (!place)
-        continue;
-      const int32_t *rows = gather->rows + place->expert * gather->inputs +
-                            (int64_t(place->inner) << gather->innerBits) +
-                            sumOf(gather->inputTerms, inBlock(thread));
-      place->inner = 0;
-      const uint8_t *from = move.from + addressOf(move.source, *place) +
-                            sumOf(gather->outputTerms, inBlock(thread));
+  static uint32_t outputBytes(const BlockSort &sort, const SliceBlock &block) {
+    return block.output << sort.rowBits >> sort.outputBits;
+  }
+
+  void fillSlice(const BlockSort &sort, const SliceBlock &block, Bytes &slice) {
+    const BlockSide &side = sort.in.source;
+    const uint32_t threads = 1u << sort.in.threadBits;
+    const size_t bytes = side.wide ? 16 : 4;
+    for (uint32_t thread = 0; thread < threads; ++thread)
+      for (int access = 0; access < (side.wide ? 2 : kHeldWords); ++access)
+        std::memcpy(&shared.at(sumWithoutCarry(side.shared, thread) ^
+                               side.shared.access[access]),
+                    move.from + block.bytes + sumOf(side.bytes, thread) +
+                        side.bytes.access[access],
+                    bytes);
+    for (uint32_t thread = 0; thread < threads; ++thread) {
+      uint32_t held[kHeldWords];
       for (int i = 0; i < kHeldWords; ++i)
-        store(address(move.source.shared, thread, i),
-              gatherWord(from + gather->outputTerms.access[i],
-                         rows + gather->inputTerms.access[i]));
+        std::memcpy(&held[i],
+                    &shared.at(sumWithoutCarry(sort.in.read, thread) ^
+                               sort.in.read.access[i]),
+                    4);
+      permute(sort.in, held);
+      for (int i = 0; i < kHeldWords; ++i)
+        std::memcpy(&slice.at(inSlice((block.input << sort.rowBits) +
+                                          outputBytes(sort, block) +
+                                          sumOf(sort.slice, thread) +
+                                          sort.slice.access[i],
+                                      sort.rowBits)),
+                    &held[i], 4);
     }
   }
 
-  uint32_t gatherWord(const uint8_t *from, const int32_t *rows) const {
-    const int units = 32 / bits;
-    uint32_t word = 0;
-    for (int unit = 0; unit < units; ++unit) {
-      const auto row = static_cast<uint32_t>(rows[unit]);
-      uint32_t held;
-      std::memcpy(&held, from + row / units * gather->stride, 4);
-      word |= ((held >> (row % units * bits)) & ((1u << bits) - 1))
-              << (unit * bits);
+  void emptySlice(const BlockSort &sort, uint32_t expert,
+                  const SliceBlock &block, const Bytes &slice) {
+    const BlockSide &side = move.target;
+    const uint32_t threads = 1u << move.threadBits;
+    for (uint32_t thread = 0; thread < threads; ++thread) {
+      const int32_t *rows = sort.rows + expert * sort.inputs + block.input +
+                            sumOf(sort.inputTerms, thread);
+      uint32_t held[kHeldWords];
+      for (int i = 0; i < kHeldWords; ++i)
+        std::memcpy(
+            &held[i],
+            &slice.at(inSlice(
+                (static_cast<uint32_t>(rows[sort.inputTerms.access[i]])
+                 << sort.rowBits) +
+                    outputBytes(sort, block) + sumOf(sort.outputTerms, thread) +
+                    sort.outputTerms.access[i],
+                sort.rowBits)),
+            4);
+      permute(move, held);
+      for (int i = 0; i < kHeldWords; ++i)
+        store(sumWithoutCarry(move.write, thread) ^ move.write.access[i],
+              held[i]);
     }
-    return word;
+    const size_t bytes = side.wide ? 16 : 4;
+    for (uint32_t thread = 0; thread < threads; ++thread)
+      for (int access = 0; access < (side.wide ? 2 : kHeldWords); ++access)
+        std::memcpy(move.to + block.bytes + sumOf(side.bytes, thread) +
+                        side.bytes.access[access],
+                    &shared.at(sumWithoutCarry(side.shared, thread) ^
+                               side.shared.access[access]),
+                    bytes);
   }
 
   uint32_t zeroAt(const BlockZeros &zeros, BlockPlace place, uint32_t thread,
@@ -214,7 +267,6 @@ private:
   }
 
   const BlockMove &move;
-  int bits; ///< of a code
   Bytes shared;
   std::vector<uint32_t> words;
 };

@@ -20,13 +20,11 @@ public:
   CodePair(const WeightSpec &from, const WeightSpec &to)
       : source(from), target(to), in(from), expected(to) {
     fillRandomly(in);
-    sortable();
   }
 
   void compare() {
     ASSERT_EQ(moveAll(in, expected), "");
-    MoveShape shape = shapeOf(source, target, Axis::Input);
-    shape.gathers = source.actOrder != target.actOrder;
+    const MoveShape shape = shapeOf(source, target, Axis::Input);
     BlockBits bits;
     std::optional<BlockMove> move =
         planBlocks(*codeAddresses(source), *codeAddresses(target),
@@ -39,20 +37,13 @@ public:
     if (source.zeros != ZeroPoints::None)
       weight.zeroData = in.at(Part::Zeros).data();
     weight.zeroBits = zeroBits(source);
-    Interpreter interpreter(*move, source.bits());
+    Interpreter interpreter(*move);
     if (source.zeros != ZeroPoints::None)
       interpreter.zeroMap = *zeroAddresses(source);
     const CodeSource codes = {source, weight};
-    std::optional<BlockGather> gather;
     std::optional<BlockRecode> recode;
     std::optional<BlockSums> sums;
-    if (shape.gathers) {
-      const Bytes &rows = expected.at(Part::Permutation);
-      gather = planGather(codes, reinterpret_cast<const int32_t *>(rows.data()),
-                          *move, bits);
-      ASSERT_TRUE(gather);
-      interpreter.gather = &*gather;
-    } else if (source.code != target.code) {
+    if (source.code != target.code) {
       recode = planRecode(codes, target.code, bits);
       ASSERT_TRUE(recode);
       interpreter.recode = &*recode;
@@ -66,22 +57,6 @@ public:
   }
 
 private:
-  /// As many rows of each group, in any order.
-  void sortable() {
-    if (source.actOrder != ActOrder::Index)
-      return;
-    std::vector<int32_t> groups(source.input);
-    std::mt19937 random(3);
-    Bytes &index = in.at(Part::GroupIndex);
-    for (int64_t expert = 0; expert < source.experts; ++expert) {
-      for (int64_t k = 0; k < source.input; ++k)
-        groups[k] = static_cast<int32_t>(k / source.group);
-      std::shuffle(groups.begin(), groups.end(), random);
-      std::memcpy(&index[4 * expert * source.input], groups.data(),
-                  4 * groups.size());
-    }
-  }
-
   WeightSpec source, target;
   Stored in, expected;
 };
@@ -130,51 +105,6 @@ TEST(BlockWork, CodesAroundZeroPoints) {
         SCOPED_TRACE(std::string(layout) + ", group " + std::to_string(group));
         CodePair(source, target).compare();
       }
-}
-
-TEST(BlockWork, RowsSortedByGroup) {
-  for (CodeType code : {CodeType::U4B8, CodeType::U8B128})
-    for (const char *from : {"gptq", "compressed_tensors"})
-      for (const char *to : {"gptq", "compressed_tensors", "marlin"}) {
-        WeightSpec source = weightIn(from, code, 128);
-        source.actOrder = ActOrder::Index;
-        WeightSpec target = weightIn(to, code, 128);
-        target.actOrder = ActOrder::Sorted;
-        SCOPED_TRACE(std::string(from) + " to " + to);
-        CodePair(source, target).compare();
-      }
-}
-
-/// A word of sources that are gathered is at an even distance from the next,
-/// up to the last input.
-TEST(BlockWork, GatheredWordsCountUpEvenly) {
-  int planned = 0;
-  for (const LayoutEntry &layout : allLayouts())
-    for (int64_t input = 64; input <= 4096; input += 64) {
-      WeightSpec spec = weightIn("gptq", CodeType::U4B8, -1);
-      spec.layout = &layout;
-      spec.scale = layout.scaleType.value_or(ScalarType::BF16);
-      spec.input = input;
-      if (checkMove(spec, spec))
-        continue;
-      const auto map = codeAddresses(spec);
-      BlockBits bits;
-      const MoveShape shape = shapeOf(spec, spec, Axis::Input);
-      std::optional<BlockMove> move =
-          planBlocks(*map, *map, spec.bits(), shape, 16, &bits);
-      if (!move)
-        continue;
-      alignas(16) const int32_t rows[4] = {};
-      const auto gather = planGather({spec, {}}, rows, *move, bits);
-      if (!gather)
-        continue;
-      ++planned;
-      for (int64_t k = 0; k < input; ++k)
-        ASSERT_EQ((map->input(k) - map->input(0)) * spec.bits() / 32,
-                  k / 8 * gather->stride / 4)
-            << layout.name << ", " << input << " inputs, input " << k;
-    }
-  EXPECT_GT(planned, 0);
 }
 
 } // namespace

@@ -137,19 +137,24 @@ private:
       return;
     }
     const BlockMove &move = *part.blocks;
-    Interpreter interpreter(move, plan.source.bits());
-    interpreter.gather = part.work.gather ? &*part.work.gather : nullptr;
+    Interpreter interpreter(move);
     interpreter.recode = part.work.recode ? &*part.work.recode : nullptr;
     interpreter.sums = part.work.sums ? &*part.work.sums : nullptr;
     if (plan.source.zeros != ZeroPoints::None)
       interpreter.zeroMap = *zeroAddresses(plan.source);
-    interpreter.run();
+    EXPECT_EQ(part.work.sort.has_value(),
+              part.part == Part::Codes &&
+                  plan.source.actOrder != plan.target.actOrder);
+    if (part.work.sort)
+      interpreter.runSlices(*part.work.sort);
+    else
+      interpreter.run();
     clearEdges(move);
     const int64_t blocks = plan.target.experts * move.halves *
                            int64_t(move.allInners) * move.allOutputs;
     size_t &left = words[size_t(part.part)];
     if (!move.cleared && move.exact)
-      left += (blocks - move.blocks) * move.bytes();
+      left += plan.target.experts * move.halves * move.edges * move.bytes();
     // Sums after blocks.
     if (part.part == Part::Codes && !part.work.sums && move.exact)
       left += bytes.size() - blocks * move.bytes();
@@ -161,11 +166,27 @@ private:
   std::array<size_t, kNumParts> words = {};
 };
 
+/// As many rows of each group, in any order.
+void shuffleGroups(Stored &stored) {
+  const WeightSpec &spec = stored.spec;
+  std::vector<int32_t> groups(spec.input);
+  std::mt19937 random(3);
+  for (int64_t expert = 0; expert < spec.experts; ++expert) {
+    for (int64_t k = 0; k < spec.input; ++k)
+      groups[k] = static_cast<int32_t>(k / spec.group);
+    std::shuffle(groups.begin(), groups.end(), random);
+    std::memcpy(&stored.at(Part::GroupIndex)[4 * expert * spec.input],
+                groups.data(), 4 * groups.size());
+  }
+}
+
 /// Converts random bytes; how many parts are not written by tables alone.
 int compare(const WeightSpec &source, const WeightSpec &target,
             Window window = {}) {
   Stored in(source), expected(target);
   fillRandomly(in);
+  if (source.actOrder == ActOrder::Index)
+    shuffleGroups(in);
   const Failure bad =
       moveWeight(source, in.buffers(), target, expected.buffers(),
                  {0, source.experts}, window);
@@ -185,7 +206,7 @@ WeightSpec weightIn(const char *layout, int64_t group) {
   spec.zeros = ZeroPoints::Plain;
   spec.scale = spec.layout->scaleType.value_or(ScalarType::BF16);
   spec.group = group;
-  spec.experts = 3;
+  spec.experts = 2;
   spec.input = 512;
   spec.halves = 2;
   spec.output = 192;
@@ -280,19 +301,46 @@ TEST(ConvertParts, ImpliedZeros) {
     }
 }
 
+TEST(ConvertParts, SortsRows) {
+  for (int bits : {4, 8})
+    for (auto [input, halves, output] : {std::array<int64_t, 3>{512, 2, 192},
+                                         {768, 1, 64},
+                                         {14336, 1, 64},
+                                         {128, 2, 320}})
+      for (const char *from : {"gptq", "compressed_tensors", "marlin"})
+        for (const char *to : {"gptq", "compressed_tensors", "marlin"}) {
+          WeightSpec source = weightIn(from, 32);
+          source.code = bits == 4 ? CodeType::U4B8 : CodeType::U8B128;
+          source.zeros = ZeroPoints::None;
+          source.experts = 2;
+          source.input = input;
+          source.halves = halves;
+          source.output = output;
+          WeightSpec target = source;
+          target.layout = findLayout(to);
+          target.output += output == 192 ? 64 : 0;
+          source.actOrder = ActOrder::Index;
+          target.actOrder = ActOrder::Sorted;
+          SCOPED_TRACE(std::string(from) + " to " + to + ", " +
+                       std::to_string(input));
+          if (!checkMove(source, target)) {
+            EXPECT_EQ(compare(source, target), 0);
+          }
+        }
+}
+
 /// Every pair as benchmarks have it: all is written by tables.
 TEST(ConvertParts, EveryPairOfLayouts) {
   struct Shape {
     int64_t input, halves, output;
   };
   int pairs = 0;
-  for (Shape shape : {Shape{2048, 2, 768}, {768, 1, 2048}})
+  for (Shape shape : {Shape{512, 2, 256}, {768, 1, 512}})
     for (const LayoutEntry &from : allLayouts())
       for (const LayoutEntry &to : allLayouts()) {
         if (from.codes4.empty() || to.codes4.empty())
           continue;
         WeightSpec target = specOf(to, 4, from.group.value_or(128));
-        target.experts = 2;
         target.input = shape.input;
         target.halves = shape.halves;
         target.output = shape.output;

@@ -22,8 +22,6 @@ static constexpr int kVectorBits = 5;
 /// Bits of the number of a nibble that choose among 16-byte pieces of the banks
 /// of shared memory.
 static constexpr int kBankBegin = kVectorBits, kBankEnd = 8;
-/// log2 of the outputs of a block whose inputs come from anywhere.
-static constexpr int kGatherBits = 6;
 
 //===----------------------------------------------------------------------===//
 // Steps on words
@@ -277,9 +275,6 @@ BlockLimits limitsOf(const MoveShape &shape) {
     limits.inner = std::min(limits.inner, trailingZeros(shape.inners));
     limits.output = std::min(limits.output, trailingZeros(shape.outputs));
   }
-  // All inputs of so many outputs stay in the caches.
-  if (shape.gathers)
-    limits.output = std::min(limits.output, kGatherBits);
   return limits;
 }
 
@@ -495,10 +490,9 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
   move.threadBits = nibbles.bits - kWordBits - kHeldBits;
   move.innerBits = in;
   move.outputBits = out;
-  move.outputsFirst = !shape.gathers && to.row(plan->outputs()) - to.row(0) <
-                                            (shape.inner == Axis::Input
-                                                 ? to.input(plan->inners())
-                                                 : to.group(plan->inners()));
+  move.outputsFirst = to.row(plan->outputs()) - to.row(0) <
+                      (shape.inner == Axis::Input ? to.input(plan->inners())
+                                                  : to.group(plan->inners()));
   BlockSide *sides[] = {&move.source, &move.target};
   for (int side : {0, 1}) {
     if (alignment % 4 || !isAligned(*sides[side], nibbles, side, kWordBits))
@@ -506,8 +500,6 @@ std::optional<BlockMove> cuda::planBlocks(const AddressMap &from,
     sides[side]->wide = alignment % 16 == 0 &&
                         isAligned(*sides[side], nibbles, side, kVectorBits);
   }
-  if (shape.gathers)
-    move.source.wide = 0;
   if (!countBlocks(*plan, shape, move))
     return std::nullopt;
   if (bits) {

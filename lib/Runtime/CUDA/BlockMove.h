@@ -55,9 +55,6 @@ struct MoveShape {
   int64_t targetOutputs = 0;
   /// Inputs of whole groups: those beyond what moves have a code of their own.
   int64_t filled = 0;
-  /// Inputs come from anywhere: the source is read word by word, in blocks of
-  /// few outputs, all inputs of some outputs before those of others.
-  bool gathers = false;
   /// What moves is to be whole blocks.
   bool whole = false;
   /// Halves are not one axis, even where both tensors' are.

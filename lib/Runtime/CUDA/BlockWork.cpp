@@ -200,51 +200,135 @@ std::optional<BlockSums> cuda::planSums(CodeSource source, int64_t length,
 // Rows in another order
 //===----------------------------------------------------------------------===//
 
-std::optional<BlockGather> cuda::planGather(CodeSource source,
-                                            const int32_t *rows,
-                                            const BlockMove &move,
-                                            const BlockBits &bits) {
-  const WeightSpec &spec = source.spec;
-  const AddressMap map = *codeAddresses(spec);
-  const int unitBits = log2Of(spec.bits()) - 2;
-  const int inWord = kWordBits - unitBits;
-  auto termOf = [&](int bit) {
-    return map.input(int64_t(1) << bit) - map.input(0);
-  };
-  // Rows that are sorted all move (checkMove), so that blocks begin at input 0.
-  if (move.source.innerBegin)
-    return std::nullopt;
-  // A word is one output's, and words count up evenly.
-  for (int bit = 0; int64_t(1) << bit < spec.input; ++bit)
-    if (termOf(bit) !=
-        (bit < inWord ? int64_t(1) << bit : termOf(inWord) << (bit - inWord)))
-      return std::nullopt;
-  constexpr int64_t kAlignment = 16;
-  if (reinterpret_cast<uintptr_t>(rows) % kAlignment ||
-      4 * spec.input % kAlignment || bits.count() < kWordBits + kHeldBits)
-    return std::nullopt;
-  BlockGather gather;
-  gather.rows = rows;
-  gather.inputs = spec.input;
-  gather.bits = spec.bits();
-  gather.innerBits = bits.inner;
-  gather.stride = static_cast<uint32_t>(termOf(inWord) * spec.bits() / 8);
-  auto inputsOf = [&](int bit) {
-    return bits.source[bit].isOutput ? 0 : 1u << bits.source[bit].bit;
-  };
-  auto bytesOf = [&](int bit) {
-    return bits.source[bit].isOutput
-               ? static_cast<uint32_t>(bits.weights[0][bit] / 2)
-               : 0;
-  };
-  const int threads = bits.count() - kWordBits - kHeldBits;
-  for (int bit = 0; bit < threads; ++bit) {
-    gather.inputTerms.bit[bit] = inputsOf(kWordBits + bit);
-    gather.outputTerms.bit[bit] = bytesOf(kWordBits + bit);
+namespace {
+
+/// Counts blocks of a slice; false where there are too many.
+bool listBlocks(const BlockMove &move, const BlockSort &sort, uint32_t &blocks,
+                uint32_t &inners) {
+  inners = static_cast<uint32_t>(sort.inputs >> move.innerBits);
+  blocks = inners << (static_cast<int>(sort.outputBits) - move.outputBits);
+  return blocks <= BlockSort::kMaxBlocks;
+}
+
+/// The tables of one size of slices.
+class SlicePlanner {
+public:
+  SlicePlanner(const WeightSpec &spec, const MoveShape &shape, int outputBits)
+      : spec(spec), shape(shape), outputs(int64_t(1) << outputBits) {
+    sort.outputBits = static_cast<uint32_t>(outputBits);
+    sort.rowBits = static_cast<uint32_t>(outputBits + log2Of(spec.bits()) - 3);
+    sort.inputs = spec.input;
   }
-  const int first = kWordBits + threads;
-  const std::vector<int> held = {first, first + 1, first + 2};
-  listHeld(held, /*carries=*/true, inputsOf, gather.inputTerms.access);
-  listHeld(held, /*carries=*/true, bytesOf, gather.outputTerms.access);
-  return gather;
+
+  /// None of more bytes.
+  bool plan(const AddressMap &to, int64_t alignment, int64_t most) {
+    const int64_t bytes = spec.input << sort.rowBits;
+    if (shape.outputs % outputs || shape.outputBegin % outputs || bytes > most)
+      return false;
+    sort.bytes = static_cast<uint32_t>(bytes);
+    const AddressMap from = *codeAddresses(spec);
+    const AddressMap slice(*BitOrder::parse(spec.bits() == 4
+                                                ? "n0 n1 n2 | N | K"
+                                                : "n0 n1 | N | K"),
+                           spec.input, 1, outputs, 1);
+    MoveShape in = shape;
+    in.keepsHalves = in.whole = true;
+    in.outputs = outputs;
+    MoveShape out = in;
+    in.targetInners = in.inners;
+    in.targetOutputs = outputs;
+    out.sourceOutputs = outputs;
+    out.outputBegin = 0;
+    const auto into =
+        planBlocks(from, slice, spec.bits(), in, alignment, &inBits);
+    const auto outOf =
+        planBlocks(slice, to, spec.bits(), out, alignment, &outBits);
+    if (!into || !outOf)
+      return false;
+    sort.in = *into;
+    move = *outOf;
+    listWritten();
+    listRead();
+    return count();
+  }
+
+  BlockSort sort;
+  BlockMove move; ///< out of slices
+
+private:
+  bool count() {
+    sort.inHalf = divisorOf(static_cast<uint32_t>(shape.outputs / outputs));
+    const auto slices = static_cast<uint32_t>(shape.experts * shape.halves);
+    sort.slices = slices * sort.inHalf.value;
+    // Of all slices.
+    move.blocks = 0;
+    move.outputs = static_cast<uint32_t>(shape.outputs >> move.outputBits);
+    move.edges = move.allInners * move.allOutputs - move.inners * move.outputs;
+    move.cleared = std::max(shape.inners, shape.filled) == shape.inners
+                       ? slices * move.edges
+                       : 0;
+    return listBlocks(sort.in, sort, sort.blocksIn, sort.innersIn) &&
+           listBlocks(move, sort, sort.blocksOut, sort.innersOut);
+  }
+
+  void listWritten() {
+    auto bytesOf = [&](int bit) {
+      const std::vector<int> &order = inBits.inSource;
+      const auto at = std::find(order.begin(), order.end(), bit);
+      return static_cast<uint32_t>(inBits.weights[1][at - order.begin()] / 2);
+    };
+    for (size_t bit = 0; bit < inBits.threads.size(); ++bit)
+      sort.slice.bit[bit] = bytesOf(inBits.threads[bit]);
+    listHeld(inBits.write, /*carries=*/true, bytesOf, sort.slice.access);
+  }
+
+  void listRead() {
+    auto inputsOf = [&](int bit) {
+      const CoordinateBit at = outBits.source[bit];
+      return at.isOutput ? 0 : 1u << at.bit;
+    };
+    auto bytesOf = [&](int bit) {
+      return outBits.source[bit].isOutput
+                 ? static_cast<uint32_t>(outBits.weights[0][bit] / 2)
+                 : 0;
+    };
+    for (size_t bit = 0; bit < outBits.threads.size(); ++bit) {
+      sort.inputTerms.bit[bit] = inputsOf(outBits.threads[bit]);
+      sort.outputTerms.bit[bit] = bytesOf(outBits.threads[bit]);
+    }
+    listHeld(outBits.read, /*carries=*/true, inputsOf, sort.inputTerms.access);
+    listHeld(outBits.read, /*carries=*/true, bytesOf, sort.outputTerms.access);
+  }
+
+  const WeightSpec &spec;
+  const MoveShape &shape;
+  int64_t outputs; ///< of a slice
+  BlockBits inBits, outBits;
+};
+
+} // namespace
+
+std::optional<BlockSort> cuda::planSort(CodeSource source, const AddressMap &to,
+                                        const int32_t *rows,
+                                        const MoveShape &shape,
+                                        int64_t alignment, BlockMove &move) {
+  // Rows that are sorted all move.
+  if (shape.innerBegin || shape.inners != source.spec.input)
+    return std::nullopt;
+  // Slices of two words an input or more of which a multiprocessor holds
+  // several; otherwise what it holds at all.
+  const int least = kWordBits + 2 - log2Of(source.spec.bits());
+  for (bool several : {true, false})
+    for (int outputBits = least + 3; outputBits >= least + several;
+         --outputBits) {
+      SlicePlanner planner(source.spec, shape, outputBits);
+      if (!planner.plan(to, alignment,
+                        several ? BlockSort::kWantedBytes
+                                : BlockSort::kMaxBytes))
+        continue;
+      planner.sort.rows = rows;
+      move = planner.move;
+      return planner.sort;
+    }
+  return std::nullopt;
 }

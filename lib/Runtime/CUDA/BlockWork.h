@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tables for what threads do to a block of codes beside moving it: codes are
-// gathered in the order of their groups, rewritten around stored zero points,
-// or summed. All follow from what the bits of the block's count are; a function
-// returns none where they do not fit, and codes are then written word by word.
+// rewritten around stored zero points, summed, or sorted by group. All follow
+// from what the bits of the block's count are; a function returns none where
+// they do not fit, and codes are then written word by word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,24 +54,36 @@ struct BlockSums {
   int32_t length = 0;   ///< inputs of a sum
 };
 
-/// Codes whose inputs are sorted by group.
-struct BlockGather {
+/// Codes whose inputs are sorted by group, by way of a slice: all inputs of
+/// some outputs in shared memory, where a word has outputs of one input. Blocks
+/// go from the source into it, and from it into the target (BlockMove of the
+/// work), which reads its rows in order.
+struct BlockSort {
+  BlockMove in;                  ///< into the slice
+  ThreadTerms slice;             ///< bytes of what threads write into it
   const int32_t *rows = nullptr; ///< of each input, the source's
   int64_t inputs = 0;
-  int32_t bits = 4;        ///< of a code
-  int32_t innerBits = 0;   ///< of a block
-  uint32_t stride = 0;     ///< bytes from a word to that with the next inputs
-  ThreadTerms inputTerms;  ///< inputs
+  ThreadTerms inputTerms;  ///< of what threads read from it: inputs
   ThreadTerms outputTerms; ///< bytes
+  uint32_t outputBits = 0; ///< of a slice
+  uint32_t rowBits = 0;    ///< log2 of the bytes of an input in it
+  uint32_t bytes = 0;
+  Divisor inHalf;      ///< slices of a half
+  uint32_t slices = 0; ///< of all experts
+  /// Blocks of a slice, and along inputs.
+  uint32_t blocksIn = 0, blocksOut = 0;
+  uint32_t innersIn = 0, innersOut = 0;
+  static constexpr uint32_t kMaxBlocks = kMoveThreads;
+  static constexpr int64_t kWantedBytes = 64 * 1024, kMaxBytes = 192 * 1024;
 };
 
 /// At most one of these.
 struct CodeWork {
   std::optional<BlockRecode> recode;
   std::optional<BlockSums> sums;
-  std::optional<BlockGather> gather;
+  std::optional<BlockSort> sort;
 
-  bool any() const { return recode || sums || gather; }
+  bool any() const { return recode || sums || sort; }
 };
 
 /// A weight of which codes move.
@@ -84,13 +96,51 @@ std::optional<BlockRecode> planRecode(CodeSource source, CodeType to,
                                       const BlockBits &bits);
 std::optional<BlockSums> planSums(CodeSource source, int64_t length,
                                   const BlockMove &move, const BlockBits &bits);
-std::optional<BlockGather> planGather(CodeSource source, const int32_t *rows,
-                                      const BlockMove &move,
-                                      const BlockBits &bits);
+
+/// `move` becomes that from a slice into the target.
+std::optional<BlockSort> planSort(CodeSource source, const AddressMap &to,
+                                  const int32_t *rows, const MoveShape &shape,
+                                  int64_t alignment, BlockMove &move);
 
 //===----------------------------------------------------------------------===//
 // What a thread does
 //===----------------------------------------------------------------------===//
+
+/// Where a slice has a word of which inputs and outputs would say `bytes`:
+/// threads whose inputs differ in high bits alone use other banks.
+WNA16_HOST_DEVICE inline uint32_t inSlice(uint32_t bytes, uint32_t rowBits) {
+  constexpr uint32_t kBanks = 32, kInWord = 2;
+  return bytes ^ (((bytes >> (rowBits + 3)) % kBanks) << kInWord);
+}
+
+/// A slice's expert, half, and first output in slices.
+WNA16_HOST_DEVICE inline BlockPlace placeOf(const BlockSort &sort,
+                                            int32_t halves, uint32_t slice) {
+  const uint32_t rest = divide(slice, sort.inHalf);
+  const uint32_t gated = halves == 2;
+  return {rest >> gated, rest & gated, 0, slice - rest * sort.inHalf.value};
+}
+
+/// A block of a slice: its bytes in the source or target, and what comes first
+/// in the slice.
+struct SliceBlock {
+  int64_t bytes;
+  uint32_t input, output;
+};
+
+WNA16_HOST_DEVICE inline SliceBlock
+sliceBlock(const BlockAddress &side, const BlockSort &sort,
+           const BlockMove &move, BlockPlace slice, uint32_t number,
+           uint32_t inners) {
+  const uint32_t output = number / inners, inner = number - output * inners;
+  SliceBlock block;
+  block.input = inner << move.innerBits;
+  block.output = output << move.outputBits;
+  slice.inner = inner;
+  slice.output = (slice.output << (sort.outputBits - move.outputBits)) + output;
+  block.bytes = addressOf(side, slice);
+  return block;
+}
 
 /// Eight codes with one zero point: v >= z ? v - z : 15 - v, or back.
 WNA16_HOST_DEVICE inline uint32_t recodeWord(uint32_t word, uint32_t zero,

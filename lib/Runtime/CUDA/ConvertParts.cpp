@@ -119,15 +119,18 @@ int64_t alignmentOf(const void *from, const void *to) {
       16);
 }
 
+void setEnds(PartMove &part) {
+  part.blocks->from = static_cast<const uint8_t *>(part.from);
+  part.blocks->to = static_cast<uint8_t *>(part.to);
+}
+
 void addBlocks(PartMove &part, const AddressMap &source,
                const AddressMap &target, int bits, const MoveShape &shape,
                BlockBits *blockBits = nullptr) {
   part.blocks = cuda::planBlocks(source, target, bits, shape,
                                  alignmentOf(part.from, part.to), blockBits);
-  if (!part.blocks)
-    return;
-  part.blocks->from = static_cast<const uint8_t *>(part.from);
-  part.blocks->to = static_cast<uint8_t *>(part.to);
+  if (part.blocks)
+    setEnds(part);
 }
 
 /// Codes, or dense elements.
@@ -135,7 +138,6 @@ PartMove planCodes(const ConvertPlan &plan, const Conversion &p) {
   const WeightSpec &source = plan.source, &target = plan.target;
   const bool dense = target.code == CodeType::Dense;
   MoveShape shape = shapeOf(p, Axis::Input);
-  shape.gathers = p.sorts;
   shape.filled = dense ? p.inputs : p.filled;
   const AddressMap to = *codeAddresses(target);
   PartMove part =
@@ -143,18 +145,26 @@ PartMove planCodes(const ConvertPlan &plan, const Conversion &p) {
   const bool recodes = p.recodes && p.source.zeroData;
   if (p.sorts && recodes)
     return part;
+  const CodeSource codes = {source, p.source};
+  CodeWork &work = part.work;
+  if (p.sorts) {
+    BlockMove blocks;
+    work.sort = planSort(codes, to, p.permutation, shape,
+                         alignmentOf(part.from, part.to), blocks);
+    if (!work.sort)
+      return part;
+    part.blocks = blocks;
+    part.blocks->recode = recodeOf(source.code, target.code);
+    setEnds(part);
+    return part;
+  }
   BlockBits bits;
   addBlocks(part, *codeAddresses(source), to, target.bits(), shape, &bits);
   if (!part.blocks || dense)
     return part;
-  const CodeSource codes = {source, p.source};
-  CodeWork &work = part.work;
   if (!recodes)
     part.blocks->recode = recodeOf(source.code, target.code);
   else if (!(work.recode = planRecode(codes, target.code, bits)))
-    part.blocks.reset();
-  if (p.sorts && part.blocks &&
-      !(work.gather = planGather(codes, p.permutation, *part.blocks, bits)))
     part.blocks.reset();
   if (part.blocks && target.layout->trailerBytes)
     work.sums = planSums(codes, blockLength(target), *part.blocks, bits);

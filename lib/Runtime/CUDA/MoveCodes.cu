@@ -39,7 +39,6 @@ struct CodeMemory : MoverMemory {
 class PlainMover : public BlockMover {
 public:
   struct Work {};
-  static constexpr bool kNearInputs = false;
   static constexpr int kResident = 6;
 
   __device__ PlainMover(const CodeMove<Work> &p, CodeMemory &shared)
@@ -74,7 +73,6 @@ __device__ uint32_t zeroAt(const BlockZeros &zeros, int64_t place) {
 template <typename Work>
 class ZeroMover : public BlockMover {
 public:
-  static constexpr bool kNearInputs = false;
   static constexpr int kResident = 5;
 
   __device__ ZeroMover(const CodeMove<Work> &p, CodeMemory &shared)
@@ -241,108 +239,16 @@ private:
   uint32_t zero;
 };
 
-//===----------------------------------------------------------------------===//
-// Inputs sorted by group
-//===----------------------------------------------------------------------===//
-
-/// Puts words of the source together from those that hold their inputs, which
-/// the first cache has from other blocks of the same outputs.
-template <int Bits>
-class GatherMover : public BlockMover {
-public:
-  using Work = BlockGather;
-  static constexpr bool kNearInputs = true;
-  static constexpr int kResident = 4;
-
-  __device__ GatherMover(const CodeMove<Work> &p, CodeMemory &shared)
-      : BlockMover(p.move, shared), work(p.work), places(shared.places) {
-    const uint32_t thread = threadIdx.x & ((1u << move.threadBits) - 1);
-    input = sumOf(work.inputTerms, thread);
-    in = sumOf(work.outputTerms, thread);
-  }
-
-  __device__ void plan(uint32_t first, uint32_t count) const {
-    const uint32_t number = planned(first, count);
-    Way way = {};
-    if (number < move.blocks) {
-      BlockPlace place = placeOf(move, number);
-      way.to = move.to + addressOf(move.target, place);
-      places[threadIdx.x] =
-          place.expert * work.inputs + (int64_t(place.inner) << work.innerBits);
-      place.inner = 0;
-      way.from = move.from + addressOf(move.source, place);
-    }
-    shared.ways[threadIdx.x] = way;
-  }
-
-  __device__ Target fetch(uint32_t turn, uint32_t stage) const {
-    const Way way = shared.ways[wayOf(turn)];
-    if (!way.to)
-      return nullptr;
-    const uint8_t *from = way.from + in;
-    const int32_t *rows = work.rows + places[wayOf(turn)] + input;
-#pragma unroll 2
-    for (int i = 0; i < kHeldWords; ++i)
-      *reinterpret_cast<uint32_t *>(shared.buffer[stage] +
-                                    (fill ^ move.source.shared.access[i])) =
-          gather(from + work.outputTerms.access[i],
-                 rows + work.inputTerms.access[i]);
-    return way.to + out;
-  }
-
-private:
-  static constexpr int kUnits = 32 / Bits;
-
-  __device__ uint32_t gather(const uint8_t *from, const int32_t *rows) const {
-    uint32_t row[kUnits], words[kUnits];
-#pragma unroll
-    for (int i = 0; i < kUnits; i += 4) {
-      const int4 four = *reinterpret_cast<const int4 *>(rows + i);
-      row[i] = four.x;
-      row[i + 1] = four.y;
-      row[i + 2] = four.z;
-      row[i + 3] = four.w;
-    }
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i)
-      words[i] = __ldg(reinterpret_cast<const uint32_t *>(
-          from + row[i] / kUnits * work.stride));
-    uint32_t word = 0;
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i)
-      word |= ((words[i] >> (row[i] % kUnits * Bits)) & ((1u << Bits) - 1))
-              << (i * Bits);
-    return word;
-  }
-
-  const Work &work;
-  int64_t *places;
-  uint32_t input;
-};
-
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Items in turn; or those of a multiprocessor one after the other, as far as
-/// CUDA blocks are dealt out to them in turn.
-template <typename Mover>
-__global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
-    moveCodesKernel(const __grid_constant__ CodeMove<typename Mover::Work> p,
-                    uint32_t multiprocessors) {
-  __shared__ __align__(128) CodeMemory shared;
-  const uint32_t items = itemsOf(p.move);
-  if constexpr (Mover::kNearInputs) {
-    const uint32_t each = (items + multiprocessors - 1) / multiprocessors;
-    const uint32_t begin = blockIdx.x % multiprocessors * each;
-    runMover(Mover(p, shared), begin + blockIdx.x / multiprocessors,
-             min(begin + each, items), Mover::kResident);
-  } else {
-    runMover(Mover(p, shared), blockIdx.x, items, gridDim.x);
-  }
-  // Whose turn it is goes on from part to part.
+/// Scales and zero points, then what of the codes is zeros: parts are of so
+/// many items, and whose turn it is goes on from part to part.
+template <typename Work>
+__device__ void moveRest(const CodeMove<Work> &p, uint32_t items) {
   uint32_t first = blockIdx.x;
   auto skip = [&first](uint32_t items) {
     first = (first + gridDim.x - items % gridDim.x) % gridDim.x;
@@ -357,34 +263,197 @@ __global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
 }
 
 template <typename Mover>
+__global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
+    moveCodesKernel(const __grid_constant__ CodeMove<typename Mover::Work> p) {
+  __shared__ __align__(128) CodeMemory shared;
+  const uint32_t items = itemsOf(p.move);
+  runMover(Mover(p, shared), blockIdx.x, items, gridDim.x);
+  moveRest(p, items);
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs sorted by group, by way of slices
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct SortMemory : MoverMemory {
+  /// Of each block of a slice that leaves it, where to, its first input, and
+  /// what its first output adds.
+  struct Leaving {
+    uint8_t *to;
+    uint32_t input, output;
+  } leaving[BlockSort::kMaxBlocks];
+};
+
+/// One slice after the other.
+class Sorter {
+public:
+  __device__ Sorter(const CodeMove<BlockSort> &p, uint8_t *memory)
+      : p(p), work(p.work), shared(*reinterpret_cast<SortMemory *>(memory)),
+        slice(memory + sizeof(SortMemory)), into(work.in, shared),
+        outOf(p.move, shared) {
+    const uint32_t writer = threadIdx.x & ((1u << work.in.threadBits) - 1);
+    const uint32_t reader = threadIdx.x & ((1u << p.move.threadBits) - 1);
+    written = sumOf(work.slice, writer);
+    input = sumOf(work.inputTerms, reader);
+    output = sumOf(work.outputTerms, reader);
+  }
+
+  __device__ void sort(uint32_t number) {
+    const BlockPlace place = placeOf(work, p.move.halves, number);
+    plan(place);
+    __syncthreads();
+    fill();
+    __syncthreads();
+    empty(work.rows + place.expert * work.inputs + input);
+    __syncthreads();
+  }
+
+private:
+  /// What the outputs before `block` add within a slice.
+  __device__ uint32_t bytesOf(uint32_t outputs) const {
+    return outputs << work.rowBits >> work.outputBits;
+  }
+
+  __device__ void plan(BlockPlace place) const {
+    Way way = {};
+    if (threadIdx.x < work.blocksIn) {
+      const SliceBlock block = sliceBlock(work.in.source, work, work.in, place,
+                                          threadIdx.x, work.innersIn);
+      way = {p.move.from + block.bytes,
+             slice + (block.input << work.rowBits) + bytesOf(block.output)};
+    }
+    shared.ways[threadIdx.x] = way;
+    if (threadIdx.x < work.blocksOut) {
+      const SliceBlock block = sliceBlock(p.move.target, work, p.move, place,
+                                          threadIdx.x, work.innersOut);
+      shared.leaving[threadIdx.x] = {p.move.to + block.bytes, block.input,
+                                     bytesOf(block.output)};
+    }
+  }
+
+  /// While a block is put in order the next is on its way.
+  __device__ void fill() const {
+    const uint32_t atOnce = work.in.blocksAtOnce();
+    const uint32_t turns = (work.blocksIn + atOnce - 1) / atOnce;
+    for (uint32_t turn = 0; turn <= turns; ++turn) {
+      waitForFetches();
+      __syncthreads();
+      if (turn < turns)
+        into.fetch(turn, turn % 2);
+      if (turn == 0)
+        continue;
+      uint8_t *to = shared.ways[into.wayOf(turn - 1)].to;
+      if (!to)
+        continue;
+      uint32_t words[kHeldWords];
+      into.readWords((turn - 1) % 2, words);
+      permute(work.in, words);
+      const auto first = static_cast<uint32_t>(to - slice) + written;
+#pragma unroll
+      for (int i = 0; i < kHeldWords; ++i)
+        *reinterpret_cast<uint32_t *>(
+            slice + inSlice(first + work.slice.access[i], work.rowBits)) =
+            words[i];
+    }
+  }
+
+  __device__ void empty(const int32_t *rows) const {
+    const uint32_t atOnce = p.move.blocksAtOnce();
+    uint32_t stage = 0;
+    for (uint32_t first = 0; first < work.blocksOut; first += atOnce) {
+      const uint32_t number = first + outOf.block;
+      const bool moves = number < work.blocksOut;
+      const SortMemory::Leaving block =
+          shared.leaving[moves ? number : work.blocksOut - 1];
+      uint32_t words[kHeldWords];
+#pragma unroll
+      for (int i = 0; i < kHeldWords; ++i)
+        words[i] = static_cast<uint32_t>(
+            __ldg(rows + block.input + work.inputTerms.access[i]));
+#pragma unroll
+      for (int i = 0; i < kHeldWords; ++i)
+        words[i] = *reinterpret_cast<const uint32_t *>(
+            slice + inSlice((words[i] << work.rowBits) + block.output + output +
+                                work.outputTerms.access[i],
+                            work.rowBits));
+      permute(p.move, words);
+#pragma unroll
+      for (int i = 0; i < kHeldWords; ++i)
+        *reinterpret_cast<uint32_t *>(shared.buffer[stage] +
+                                      (outOf.write ^ p.move.write.access[i])) =
+            words[i];
+      // Whoever writes this buffer again has met all who store it.
+      __syncthreads();
+      if (moves)
+        outOf.store(block.to + outOf.out, stage);
+      stage ^= 1;
+    }
+  }
+
+  const CodeMove<BlockSort> &p;
+  const BlockSort &work;
+  SortMemory &shared;
+  uint8_t *slice;
+  BlockMover into, outOf;
+  uint32_t written, input, output;
+};
+
+} // namespace
+
+__global__ void __launch_bounds__(kMoveThreads, 3)
+    sortCodesKernel(const __grid_constant__ CodeMove<BlockSort> p) {
+  extern __shared__ __align__(128) uint8_t memory[];
+  Sorter sorter(p, memory);
+  for (uint32_t slice = blockIdx.x; slice < p.work.slices; slice += gridDim.x)
+    sorter.sort(slice);
+  moveRest(p, p.work.slices);
+}
+
+static bool sortCodes(const char *kernel, const BlockMove &move,
+                      const BlockSort &work, const UnitMoves &sides,
+                      cudaStream_t stream) {
+  static_assert(sizeof(CodeMove<BlockSort>) <= 4096,
+                "parameters of any CUDA kernel");
+  // Of a multiprocessor's, and what each CUDA block takes beside its own.
+  constexpr uint32_t kShared = 227 * 1024, kReserved = 1024, kBanks = 128;
+  const DeviceInfo *device = currentDevice(kernel);
+  if (!device)
+    return false;
+  Launch how;
+  how.shared = sizeof(SortMemory) + (work.bytes + kBanks - 1) / kBanks * kBanks;
+  how.grid = static_cast<unsigned>(device->multiprocessors) *
+             std::min<unsigned>(
+                 kShared / static_cast<unsigned>(how.shared + kReserved), 6);
+  how.block = kMoveThreads;
+  how.stream = stream;
+  return launch(kernel, sortCodesKernel, how,
+                CodeMove<BlockSort>{move, work, sides});
+}
+
+template <typename Mover>
 static bool moveCodes(const char *kernel, const BlockMove &move,
                       const typename Mover::Work &work, const UnitMoves &sides,
                       cudaStream_t stream) {
-  static_assert(sizeof(CodeMove<typename Mover::Work>) + sizeof(uint32_t) <=
-                    4096,
+  static_assert(sizeof(CodeMove<typename Mover::Work>) <= 4096,
                 "parameters of any CUDA kernel");
   const DeviceInfo *device = currentDevice(kernel);
   if (!device)
     return false;
-  const auto multiprocessors = static_cast<uint32_t>(device->multiprocessors);
   Launch how;
-  how.grid = multiprocessors * Mover::kResident;
+  how.grid = static_cast<unsigned>(device->multiprocessors) * Mover::kResident;
   how.block = kMoveThreads;
   how.stream = stream;
   return launch(kernel, moveCodesKernel<Mover>, how,
-                CodeMove<typename Mover::Work>{move, work, sides},
-                multiprocessors);
+                CodeMove<typename Mover::Work>{move, work, sides});
 }
 
 bool cuda::moveWeight(const char *kernel, const BlockMove &codes,
                       const CodeWork &work, const UnitMoves &sides,
                       cudaStream_t stream) {
-  if (work.gather && work.gather->bits == 4)
-    return moveCodes<GatherMover<4>>(kernel, codes, *work.gather, sides,
-                                     stream);
-  if (work.gather)
-    return moveCodes<GatherMover<8>>(kernel, codes, *work.gather, sides,
-                                     stream);
+  if (work.sort)
+    return sortCodes(kernel, codes, *work.sort, sides, stream);
   if (work.recode)
     return moveCodes<RecodeMover>(kernel, codes, *work.recode, sides, stream);
   if (work.sums)

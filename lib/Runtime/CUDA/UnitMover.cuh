@@ -28,7 +28,8 @@ __device__ inline float floatOfBits(ScalarType type, uint32_t bits) {
 /// Writes the words that a thread holds: `fetch` has those from a number on.
 template <int Words, typename Fetch>
 __device__ void storeUnits(const BlockSide &side, uint8_t *to, Fetch fetch) {
-  // Little code for little time: what is unrolled is enough to wait for at once.
+  // Little code for little time: what is unrolled is enough to wait for at
+  // once.
   if (side.wide) {
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {
