@@ -42,6 +42,20 @@ TEST(Determinism, B80_ThreadsAndRuns) {
   wna16_set_num_threads(0);
 }
 
+// Each call has room for its own threads only: helpers of the call before, of
+// which there were more, have to stay away.
+TEST(Determinism, ThreadsChangeFromCallToCall) {
+  Random random(86);
+  Layer layer = packedLayer(random, 4, 64, 64, 17, 2, ScalarType::BF16);
+  HostTensor first = layer.output();
+  for (int run = 0; run < 40; ++run)
+    for (int32_t threads : {7, 2, 5, 1, 3}) {
+      wna16_set_num_threads(threads);
+      ASSERT_TRUE(first.sameBytes(layer.output())) << threads << " threads";
+    }
+  wna16_set_num_threads(0);
+}
+
 /// Threads of a caller: as many as there may be, last iterations first.
 struct CallersThreads {
   std::atomic<int64_t> loops{0}, iterations{0};

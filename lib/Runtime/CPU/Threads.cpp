@@ -62,14 +62,17 @@ private:
   void closeLoop();
   uint64_t awaitLoop(uint64_t index, uint64_t seen);
 
-  /// `state`: whether the loop takes helpers, how many run iterations now, and
-  /// how many have ever joined it (the caller is the first).
+  /// `state`: whether the loop takes helpers, how many run iterations now, how
+  /// many threads may take part, and how many have ever joined it (the caller
+  /// is the first). In one word, so that who joins a loop has compared with the
+  /// limit of that loop and not of another one that looks the same.
   static constexpr uint64_t kOpen = 1;
   static constexpr uint64_t kActive = 2;
+  static constexpr uint64_t kLimit = uint64_t(1) << 16;
   static constexpr uint64_t kJoined = uint64_t(1) << 32;
-  static uint64_t activeIn(uint64_t state) {
-    return (state & (kJoined - 1)) / kActive;
-  }
+  static_assert(kMaxThreads < kLimit / kActive);
+  static uint64_t activeIn(uint64_t state) { return state % kLimit / kActive; }
+  static uint64_t limitIn(uint64_t state) { return state % kJoined / kLimit; }
   static uint64_t joinedIn(uint64_t state) { return state / kJoined; }
 
   std::atomic<bool> taken{false};
@@ -77,7 +80,6 @@ private:
   LoopBody body = nullptr;
   void *context = nullptr;
   int64_t count = 0;
-  std::atomic<uint64_t> limit{0}; ///< threads that may take part
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<uint64_t> state{0};
   std::atomic<uint64_t> generation{0}; ///< loops published so far
@@ -99,7 +101,7 @@ void Pool::runIterations(Worker worker) {
 /// Joins the loop at hand; -1 when it needs nobody.
 int Pool::joinLoop() {
   uint64_t now = state.load(std::memory_order_relaxed);
-  while ((now & kOpen) && joinedIn(now) < limit.load(std::memory_order_relaxed))
+  while ((now & kOpen) && joinedIn(now) < limitIn(now))
     if (state.compare_exchange_weak(now, now + kActive + kJoined,
                                     std::memory_order_acquire,
                                     std::memory_order_relaxed))
@@ -113,7 +115,8 @@ uint64_t Pool::awaitLoop(uint64_t index, uint64_t seen) {
   uint64_t now = seen;
   auto isWanted = [&] {
     now = generation.load();
-    return now != seen && index < limit.load(std::memory_order_relaxed);
+    return now != seen &&
+           index < limitIn(state.load(std::memory_order_relaxed));
   };
   for (int i = 0; i < spins.load(std::memory_order_relaxed); ++i) {
     if (isWanted())
@@ -169,9 +172,9 @@ bool Pool::run(int threads, int64_t iterations, LoopBody loopBody,
   body = loopBody;
   context = loopContext;
   count = iterations;
-  limit.store(threads, std::memory_order_relaxed);
   next.store(0, std::memory_order_relaxed);
-  state.store(kOpen | kJoined, std::memory_order_release);
+  state.store(kOpen | static_cast<uint64_t>(threads) * kLimit | kJoined,
+              std::memory_order_release);
   generation.fetch_add(1);
   if (sleeping.load() > 0) {
     std::lock_guard<std::mutex> lock(mutex);
