@@ -83,7 +83,6 @@ struct Vector {
     return {
         _mm256_round_ps(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
   }
-  /// For results that are normal numbers.
   /// By the sign of x.
   static Vector ifNegative(Vector x, Vector negative, Vector other) {
     return {_mm256_blendv_ps(other.lanes, negative.lanes, x.lanes)};
@@ -94,6 +93,7 @@ struct Vector {
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
+  /// For results that are normal numbers.
   Vector timesPowerOfTwo(Vector power) const {
     const __m256i exponent =
         _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(power.lanes),

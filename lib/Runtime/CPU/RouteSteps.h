@@ -1,5 +1,4 @@
-//===- RouteSteps.h - Scores and choices of experts, for any vector -*- C++
-//-*-//
+//===- RouteSteps.h - Scores and choices, for any vector --------*- C++ -*-===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
