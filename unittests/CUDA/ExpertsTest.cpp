@@ -50,6 +50,25 @@ void bringInto(Layer &layer, const char *layout, ScalarType type) {
   layer.plan.w2 = layer.w2.plan;
 }
 
+/// Tokens, scales and results of `type`, weights in `layout`.
+Layer layerIn(const char *layout, Random &random, int64_t experts,
+              int64_t hidden, int64_t width, int64_t tokens, int64_t topK,
+              ScalarType type, WeightOptions options = {}) {
+  options.scale = type;
+  Layer layer =
+      packedLayer(random, experts, hidden, width, tokens, topK, type, options);
+  layer.outputType = type;
+  bringInto(layer, layout, type);
+  return layer;
+}
+
+Layer marlinLayer(Random &random, int64_t experts, int64_t hidden,
+                  int64_t width, int64_t tokens, int64_t topK,
+                  const WeightOptions &options = {}) {
+  return layerIn("marlin", random, experts, hidden, width, tokens, topK,
+                 ScalarType::BF16, options);
+}
+
 struct TiledCase {
   const char *layout;
   ScalarType type;
@@ -83,11 +102,8 @@ TEST(Tiled, AllCodesGroupsAndNumbersOfTokens) {
       options.bits = c.bits;
       options.group = c.group;
       options.zeros = c.zeros;
-      options.scale = c.type;
       Layer layer =
-          packedLayer(random, 6, 384, 256, tokens, 2, c.type, options);
-      layer.outputType = c.type;
-      bringInto(layer, c.layout, c.type);
+          layerIn(c.layout, random, 6, 384, 256, tokens, 2, c.type, options);
       expectRight(layer, std::string(c.layout) + " " + std::to_string(c.bits) +
                              " bits, group " + std::to_string(c.group) + ", " +
                              std::to_string(tokens) + " tokens");
@@ -98,12 +114,7 @@ TEST(Tiled, OddExtents) {
   // Inputs that fill no unit, an odd number of row tiles.
   for (int64_t tokens : {2, 100}) {
     Random random(11);
-    WeightOptions options;
-    options.scale = ScalarType::BF16;
-    Layer layer =
-        packedLayer(random, 3, 320, 64, tokens, 2, ScalarType::BF16, options);
-    layer.outputType = ScalarType::BF16;
-    bringInto(layer, "marlin", ScalarType::BF16);
+    Layer layer = marlinLayer(random, 3, 320, 64, tokens, 2);
     expectRight(layer, std::to_string(tokens) + " tokens");
   }
 }
@@ -118,12 +129,7 @@ TEST(Tiled, BiasesActivationsAndWeightsOnInput) {
     // Streamed, wide with tiles of 32, 64 and 128.
     for (int64_t tokens : {3, 90, 150, 400}) {
       Random random(12);
-      WeightOptions options;
-      options.scale = ScalarType::BF16;
-      Layer layer = packedLayer(random, 4, 256, 128, tokens, 1,
-                                ScalarType::BF16, options);
-      layer.outputType = ScalarType::BF16;
-      bringInto(layer, "marlin", ScalarType::BF16);
+      Layer layer = marlinLayer(random, 4, 256, 128, tokens, 1);
       layer.plan.activation = activation;
       layer.plan.alpha = 1.702;
       layer.plan.beta = activation == WNA16_SWIGLUOAI ? 1 : 0;
@@ -138,12 +144,7 @@ TEST(Tiled, BiasesActivationsAndWeightsOnInput) {
 
 TEST(Tiled, SameExpertTwiceAndMissingExperts) {
   Random random(13);
-  WeightOptions options;
-  options.scale = ScalarType::BF16;
-  Layer layer =
-      packedLayer(random, 4, 128, 64, 6, 2, ScalarType::BF16, options);
-  layer.outputType = ScalarType::BF16;
-  bringInto(layer, "marlin", ScalarType::BF16);
+  Layer layer = marlinLayer(random, 4, 128, 64, 6, 2);
   layer.expertMap = indexTensor({8}, {-1, 2, -1, 0, 3, -1, 1, -1});
   layer.ids = indexTensor({6, 2}, {1, 3, 0, 6, -1, 4, 2, 5, 7, -1, 3, 3});
   expectRight(layer, "map");
@@ -152,12 +153,7 @@ TEST(Tiled, SameExpertTwiceAndMissingExperts) {
 TEST(Tiled, OrderOfTokensDoesNotMatter) {
   for (int64_t tokens : {5, 40, 400}) {
     Random random(14);
-    WeightOptions options;
-    options.scale = ScalarType::BF16;
-    Layer layer =
-        packedLayer(random, 4, 256, 128, tokens, 2, ScalarType::BF16, options);
-    layer.outputType = ScalarType::BF16;
-    bringInto(layer, "marlin", ScalarType::BF16);
+    Layer layer = marlinLayer(random, 4, 256, 128, tokens, 2);
     HostTensor y = outputOnDevice(layer);
     Layer turned = layer;
     for (int64_t t = 0; t < tokens; ++t) {
@@ -198,10 +194,8 @@ TEST(BatchInvariant, Tiled) {
         Random random(22);
         WeightOptions options;
         options.bits = bits;
-        options.scale = type;
-        Layer layer = packedLayer(random, 4, 512, 2048, 400, 2, type, options);
-        layer.outputType = type;
-        bringInto(layer, layout, type);
+        Layer layer =
+            layerIn(layout, random, 4, 512, 2048, 400, 2, type, options);
         expectBatchInvariant(layer, std::string(layout) + ", " +
                                         std::to_string(bits) + " bits");
       }
@@ -223,12 +217,7 @@ TEST(Tiled, MorePiecesThanADeviceTakesAtOnce) {
   // slots than a tile holds.
   for (int64_t tokens : {50, 400}) {
     Random random(17);
-    WeightOptions options;
-    options.scale = ScalarType::BF16;
-    Layer layer = packedLayer(random, 72, 128, 2048, tokens, 2,
-                              ScalarType::BF16, options);
-    layer.outputType = ScalarType::BF16;
-    bringInto(layer, "marlin", ScalarType::BF16);
+    Layer layer = marlinLayer(random, 72, 128, 2048, tokens, 2);
     expectRight(layer, std::to_string(tokens) + " tokens");
   }
 }
@@ -239,12 +228,8 @@ TEST(Tiled, ManySlotsOfWideExperts) {
   Random random(19);
   constexpr int64_t kTokens = 300, kTopK = 2;
   WeightOptions options;
-  options.scale = ScalarType::BF16;
   options.zeros = true;
-  Layer layer = packedLayer(random, 5, 320, 2048, kTokens, kTopK,
-                            ScalarType::BF16, options);
-  layer.outputType = ScalarType::BF16;
-  bringInto(layer, "marlin", ScalarType::BF16);
+  Layer layer = marlinLayer(random, 5, 320, 2048, kTokens, kTopK, options);
   auto *ids = layer.ids.as<int32_t>();
   for (int64_t i = 0; i < kTokens * kTopK; ++i)
     ids[i] = i % 7 == 0 ? -1 : i % 3 == 0 ? 4 : static_cast<int32_t>(i % 3);
@@ -255,12 +240,7 @@ TEST(Tiled, LongInputsOfOneToken) {
   // Blocks of a cluster share the inputs of a column.
   for (int64_t tokens : {1, 3}) {
     Random random(18);
-    WeightOptions options;
-    options.scale = ScalarType::BF16;
-    Layer layer =
-        packedLayer(random, 4, 6144, 128, tokens, 2, ScalarType::BF16, options);
-    layer.outputType = ScalarType::BF16;
-    bringInto(layer, "marlin", ScalarType::BF16);
+    Layer layer = marlinLayer(random, 4, 6144, 128, tokens, 2);
     layer.ids.as<int32_t>()[0] = -1;
     expectRight(layer, std::to_string(tokens) + " tokens");
   }
@@ -293,11 +273,8 @@ TEST(Token, AllCodesGroupsAndShares) {
       WeightOptions options;
       options.group = c.group;
       options.zeros = c.zeros;
-      options.scale = c.type;
-      Layer layer =
-          packedLayer(random, 20, hidden, width, 1, topK, c.type, options);
-      layer.outputType = c.type;
-      bringInto(layer, c.layout, c.type);
+      Layer layer = layerIn(c.layout, random, 20, hidden, width, 1, topK,
+                            c.type, options);
       EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 1), "token");
       expectRight(layer, std::string(c.layout) + ", group " +
                              std::to_string(c.group) + ", " +
@@ -307,13 +284,7 @@ TEST(Token, AllCodesGroupsAndShares) {
 }
 
 Layer tokenLayer(Random &random, int64_t topK) {
-  WeightOptions options;
-  options.scale = ScalarType::BF16;
-  Layer layer =
-      packedLayer(random, 8, 1024, 128, 1, topK, ScalarType::BF16, options);
-  layer.outputType = ScalarType::BF16;
-  bringInto(layer, "marlin", ScalarType::BF16);
-  return layer;
+  return marlinLayer(random, 8, 1024, 128, 1, topK);
 }
 
 TEST(Token, MissingExpertsAndTheSameTwice) {
