@@ -236,6 +236,27 @@ TEST(Tiled, ManySlotsOfWideExperts) {
   expectRight(layer, "600 slots");
 }
 
+TEST(Tiled, SlotsThatManyBlocksSort) {
+  // Some slots are nobody's, one expert has no slots, one has most; tiles have
+  // any number of slots.
+  Random random(23);
+  constexpr int64_t kTopK = 3;
+  for (int64_t tokens : {1400, 1733, 2999}) {
+    WeightOptions options;
+    options.scale = ScalarType::BF16;
+    Layer layer = packedLayer(random, 40, 64, 128, tokens, kTopK,
+                              ScalarType::BF16, options);
+    layer.outputType = ScalarType::BF16;
+    bringInto(layer, "marlin", ScalarType::BF16);
+    auto *ids = layer.ids.as<int32_t>();
+    for (int64_t i = 0; i < tokens * kTopK; ++i)
+      ids[i] = i % 11 == 0  ? -1
+               : i % 4 == 0 ? 7
+                            : static_cast<int32_t>(i * i % 39);
+    expectRight(layer, std::to_string(tokens) + " tokens");
+  }
+}
+
 TEST(Tiled, LongInputsOfOneToken) {
   // Blocks of a cluster share the inputs of a column.
   for (int64_t tokens : {1, 3}) {

@@ -14,6 +14,10 @@ using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
 static constexpr int kSortThreads = 1024;
+/// Blocks that share out more slots than one sorts at once; eight is what every
+/// device with clusters takes.
+static constexpr int kSortBlocks = 8;
+static constexpr int64_t kSlotsOfBlock = 4096;
 static constexpr int kGatherThreads = 256;
 /// Counts of as many experts fit into shared memory.
 static constexpr int64_t kMaxExperts = 8192;
@@ -24,18 +28,20 @@ static constexpr int64_t kMaxExperts = 8192;
 
 namespace {
 
-/// Does something with each slot that asks for an expert here. Experts are
-/// found several at a time, so that loads do not wait for one another.
+/// Does something with each of the block's slots that asks for an expert here.
+/// Experts are found several at a time, so that loads do not wait for one
+/// another.
 template <typename Action>
 __device__ void forEachSlot(const Routing &routing, Action action) {
   constexpr int kAtOnce = 8;
   const bool direct = !routing.rowsPerExpert && !routing.map;
-  for (int64_t first = threadIdx.x; first < routing.slots;
-       first += kAtOnce * kSortThreads) {
+  const int64_t step = int64_t(kSortThreads) * gridDim.z;
+  for (int64_t first = blockIdx.z * kSortThreads + threadIdx.x;
+       first < routing.slots; first += kAtOnce * step) {
     int experts[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t slot = first + i * kSortThreads;
+      const int64_t slot = first + i * step;
       experts[i] = slot >= routing.slots ? -1
                    : direct              ? routing.ids[slot]
                                          : expertOf(routing, slot);
@@ -43,7 +49,7 @@ __device__ void forEachSlot(const Routing &routing, Action action) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
       if (experts[i] >= 0 && experts[i] < routing.experts)
-        action(first + i * kSortThreads, experts[i]);
+        action(first + i * step, experts[i]);
   }
 }
 
@@ -75,20 +81,39 @@ __device__ int scanBlock(int value, int *partial, int &total) {
   return inclusive - value + (warp ? partial[warp - 1] : 0);
 }
 
+/// Until all blocks of the cluster are here, and see what the others wrote.
+__device__ void syncBlocks() {
+#if __CUDA_ARCH__ >= 900
+  __cluster_barrier_arrive();
+  __cluster_barrier_wait();
+#else
+  __syncthreads();
+#endif
+}
+
+/// A value in the shared memory of one of the cluster's blocks.
+__device__ int valueIn(const int32_t *mine, unsigned block) {
+#if __CUDA_ARCH__ >= 900
+  return *static_cast<const int32_t *>(__cluster_map_shared_rank(mine, block));
+#else
+  return *mine;
+#endif
+}
+
 } // namespace
 
 /// Tiles that are not full, the larger ones first, in steps of so many slots:
 /// where they end, so that blocks with a tile more than others have a short
-/// one. `counts`: where each expert's slots begin.
-__device__ static int addShortTiles(const int32_t *counts, int experts,
+/// one. `begins`: where each expert's slots begin.
+__device__ static int addShortTiles(const int32_t *begins, int experts,
                                     int slots, int tileSize, int tiles,
                                     int *partial, Tile *to) {
   constexpr int kStep = 32;
   for (int size = tileSize - 1; size > 0; size -= kStep)
     for (int first = 0; first < experts; first += kSortThreads) {
       const int e = first + static_cast<int>(threadIdx.x);
-      const int begin = e < experts ? counts[e] : 0;
-      const int end = e + 1 < experts ? counts[e + 1] : slots;
+      const int begin = e < experts ? begins[e] : 0;
+      const int end = e + 1 < experts ? begins[e + 1] : slots;
       const int rest = e < experts ? (end - begin) % tileSize : 0;
       const bool mine = rest > 0 && rest <= size && rest > size - kStep;
       int total;
@@ -100,34 +125,42 @@ __device__ static int addShortTiles(const int32_t *counts, int experts,
   return tiles;
 }
 
-/// One block: counts, offsets and tiles, then the slots themselves. The order
-/// within an expert varies; no result depends on it. Tiles that are not full
-/// follow their expert's others or, if asked for, all that are.
+/// Blocks of one cluster, which share out the slots: counts, offsets and tiles,
+/// then the slots themselves. The order within an expert varies; no result
+/// depends on it. Tiles that are not full follow their expert's others or, if
+/// asked for, all that are.
 __global__ void __launch_bounds__(kSortThreads)
     sortKernel(Routing routing, SortedSlots sorted, int tileSize,
                bool shortLast) {
-  extern __shared__ int32_t counts[]; // [experts], then positions
+  // [experts] counts of this block's slots, then where each expert's begin.
+  extern __shared__ int32_t counts[];
   __shared__ int partial[32];
   const auto experts = static_cast<int>(routing.experts);
+  int32_t *begins = counts + experts;
+  const bool writes = blockIdx.z == 0;
   letNextStart();
   for (int e = threadIdx.x; e < experts; e += kSortThreads)
     counts[e] = 0;
   __syncthreads();
   forEachSlot(routing,
               [&](int64_t, int expert) { atomicAdd(&counts[expert], 1); });
-  __syncthreads();
+  syncBlocks();
   int slots = 0, tiles = 0;
   for (int first = 0; first < experts; first += kSortThreads) {
     const int e = first + static_cast<int>(threadIdx.x);
-    const int count = e < experts ? counts[e] : 0;
+    int count = 0;
+    if (e < experts)
+      for (unsigned block = 0; block < gridDim.z; ++block)
+        count += valueIn(&counts[e], block);
     const int mine = (count + (shortLast ? 0 : tileSize - 1)) / tileSize;
     int slotTotal, tileTotal;
     const int begin = slots + scanBlock(count, partial, slotTotal);
     const int tile = tiles + scanBlock(mine, partial, tileTotal);
     if (e < experts) {
-      sorted.begin[e] = begin;
-      counts[e] = begin;
-      for (int i = 0; i < mine; ++i)
+      begins[e] = begin;
+      if (writes)
+        sorted.begin[e] = begin;
+      for (int i = 0; writes && i < mine; ++i)
         sorted.tiles[tile + i] = {e, begin + i * tileSize,
                                   min(tileSize, count - i * tileSize), 0};
     }
@@ -135,17 +168,24 @@ __global__ void __launch_bounds__(kSortThreads)
     tiles += tileTotal;
   }
   __syncthreads();
-  if (shortLast)
-    tiles = addShortTiles(counts, experts, slots, tileSize, tiles, partial,
+  if (writes && shortLast)
+    tiles = addShortTiles(begins, experts, slots, tileSize, tiles, partial,
                           sorted.tiles);
-  if (threadIdx.x == 0) {
+  if (writes && threadIdx.x == 0) {
     sorted.begin[experts] = slots;
     *sorted.numTiles = tiles;
   }
   __syncthreads();
+  // Those of the blocks before come first.
+  for (int e = threadIdx.x; e < experts; e += kSortThreads)
+    for (unsigned block = 0; block < blockIdx.z; ++block)
+      begins[e] += valueIn(&counts[e], block);
+  __syncthreads();
   forEachSlot(routing, [&](int64_t slot, int expert) {
-    sorted.order[atomicAdd(&counts[expert], 1)] = static_cast<int32_t>(slot);
+    sorted.order[atomicAdd(&begins[expert], 1)] = static_cast<int32_t>(slot);
   });
+  // Nobody leaves while others read its counts.
+  syncBlocks();
 }
 
 int64_t cuda::maxTiles(int64_t slots, int64_t experts, int64_t tile) {
@@ -157,8 +197,10 @@ bool cuda::sortSlots(const ExpertsRound &round, int tile, bool shortLast) {
     return false;
   Launch how;
   how.grid = 1;
+  if (round.device->capability >= 90 && round.routing.slots > kSlotsOfBlock)
+    how.grid.z = how.cluster = kSortBlocks;
   how.block = kSortThreads;
-  how.shared = static_cast<size_t>(round.routing.experts) * sizeof(int32_t);
+  how.shared = 2 * static_cast<size_t>(round.routing.experts) * sizeof(int32_t);
   how.stream = round.stream;
   return launch(kKernel, sortKernel, how, round.routing, round.buffers.sorted,
                 tile, shortLast);
