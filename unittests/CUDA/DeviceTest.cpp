@@ -56,10 +56,10 @@ TEST(NoDevice, BadPlansAreFoundFirst) {
                "fused_experts: expected tokens (1073741824) of all experts (2) "
                "to be at most 2147483647");
   layer.plan.batched = 0;
-  layer.plan.top_k = 131073;
+  layer.plan.top_k = 262145;
   EXPECT_EQ(wna16_cuda_fused_experts_workspace(&layer.plan, 3), -1);
   EXPECT_STREQ(wna16_status_message(),
-               "fused_experts: expected top_k from 1 to 131072, got 131073");
+               "fused_experts: expected top_k from 1 to 262144, got 262145");
   wna16_status_clear();
 }
 

@@ -16,7 +16,7 @@
 namespace wna16::cuda {
 
 /// Slots that one round of launches takes: bounds the workspace.
-constexpr int64_t kSlotsPerRound = 131072;
+constexpr int64_t kSlotsPerRound = 262144;
 /// Up to so many slots are rows of f32 between the second product and the sum;
 /// beyond that rows are of the 16-bit element type.
 constexpr int64_t kWideSlots = 8192;
