@@ -25,7 +25,7 @@ static bool isWide(const WeightSpec &weight, ScalarType element) {
 /// Twice the slots an expert up to which reading weights is what takes time, as
 /// measured: a warp that streams long inputs spends less on their ends.
 static int64_t twiceFewSlots(const ExpertsPlan &plan) {
-  return std::min(plan.w13.input, plan.w2.input) >= 2048 ? 24 : 9;
+  return std::min(plan.w13.input, plan.w2.input) >= 2048 ? 16 : 9;
 }
 
 static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
@@ -84,10 +84,13 @@ static bool describeWeight(const WeightSpec &spec, const DeviceWeight &weight,
          (!p.hasZeros || encode(kKernel, tables[2], p.zeros));
 }
 
-/// Slots of a tile: half of them may be missing without loss.
+/// Slots of a tile: half of them may be missing without loss. Tiles of 32 add
+/// up in another order.
 static int chooseTile(const ExpertsRound &round) {
   const int64_t each = round.routing.slots / round.routing.experts;
-  return each <= 24 ? 32 : each <= 48 ? 64 : 128;
+  return each > 48                                         ? 128
+         : each > 24 || round.plan->fields.batch_invariant ? 64
+                                                           : 32;
 }
 
 /// Two blocks on a multiprocessor hide each other's waiting, if the last round

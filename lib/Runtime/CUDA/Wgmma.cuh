@@ -39,20 +39,20 @@ __device__ inline void waitForProducts() {
 }
 
 /// d += a * b for 64 rows of a, which lie in the registers of four warps, and N
-/// columns of b.
+/// columns of b; d = a * b unless `added`.
 template <typename T, int N>
 struct Wgmma;
 
-#define WNA16_INSTRUCTION(PTX, N, REGISTERS, A0, A1, A2, A3, B, ...)           \
-  asm volatile("{\n"                                                           \
-               ".reg .pred p;\n"                                               \
-               "setp.eq.b32 p, 0, 0;\n"                                        \
-               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." PTX "." PTX   \
-               " {" REGISTERS "}, {" A0 "," A1 "," A2 "," A3 "}, " B           \
-               ", p, 1, 1, 0;\n"                                               \
-               "}\n"                                                           \
-               : __VA_ARGS__                                                   \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+#define WNA16_INSTRUCTION(PTX, N, REGISTERS, A0, A1, A2, A3, B, ADDED, ...)    \
+  asm volatile(                                                                \
+      "{\n"                                                                    \
+      ".reg .pred p;\n"                                                        \
+      "setp.ne.b32 p, " ADDED ", 0;\n"                                         \
+      "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." PTX "." PTX            \
+      " {" REGISTERS "}, {" A0 "," A1 "," A2 "," A3 "}, " B ", p, 1, 1, 0;\n"  \
+      "}\n"                                                                    \
+      : __VA_ARGS__                                                            \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(added))
 
 // One instruction for each type and number of columns. The operands' numbers
 // follow those of the sums.
@@ -60,14 +60,14 @@ struct Wgmma;
   template <>                                                                  \
   struct Wgmma<__nv_bfloat16, N> {                                             \
     __device__ static void run(float (&d)[N / 2], const uint32_t (&a)[4],      \
-                               uint64_t b) {                                   \
+                               uint64_t b, int added = 1) {                    \
       WNA16_INSTRUCTION("bf16", N, REGISTERS, __VA_ARGS__, OUTPUTS);           \
     }                                                                          \
   };                                                                           \
   template <>                                                                  \
   struct Wgmma<__half, N> {                                                    \
     __device__ static void run(float (&d)[N / 2], const uint32_t (&a)[4],      \
-                               uint64_t b) {                                   \
+                               uint64_t b, int added = 1) {                    \
       WNA16_INSTRUCTION("f16", N, REGISTERS, __VA_ARGS__, OUTPUTS);            \
     }                                                                          \
   };
@@ -97,20 +97,22 @@ struct Wgmma;
 #define WNA16_REGISTERS1A WNA16_REGISTERS1 ",%8,%9,%10,%11"
 #define WNA16_SUMS1A WNA16_SUMS1, WNA16_FOUR(8)
 
-WNA16_WGMMA(8, WNA16_REGISTERS0, WNA16_SUMS0, "%4", "%5", "%6", "%7", "%8")
-WNA16_WGMMA(16, WNA16_REGISTERS1, WNA16_SUMS1, "%8", "%9", "%10", "%11", "%12")
+WNA16_WGMMA(8, WNA16_REGISTERS0, WNA16_SUMS0, "%4", "%5", "%6", "%7", "%8",
+            "%9")
+WNA16_WGMMA(16, WNA16_REGISTERS1, WNA16_SUMS1, "%8", "%9", "%10", "%11", "%12",
+            "%13")
 WNA16_WGMMA(24, WNA16_REGISTERS1A, WNA16_SUMS1A, "%12", "%13", "%14", "%15",
-            "%16")
+            "%16", "%17")
 WNA16_WGMMA(48, WNA16_REGISTERS3, WNA16_SUMS3, "%24", "%25", "%26", "%27",
-            "%28")
+            "%28", "%29")
 WNA16_WGMMA(32, WNA16_REGISTERS2, WNA16_SUMS2, "%16", "%17", "%18", "%19",
-            "%20")
+            "%20", "%21")
 WNA16_WGMMA(64, WNA16_REGISTERS4, WNA16_SUMS4, "%32", "%33", "%34", "%35",
-            "%36")
+            "%36", "%37")
 WNA16_WGMMA(96, WNA16_REGISTERS6, WNA16_SUMS6, "%48", "%49", "%50", "%51",
-            "%52")
+            "%52", "%53")
 WNA16_WGMMA(128, WNA16_REGISTERS8, WNA16_SUMS8, "%64", "%65", "%66", "%67",
-            "%68")
+            "%68", "%69")
 
 #undef WNA16_WGMMA
 #undef WNA16_INSTRUCTION

@@ -11,8 +11,9 @@
 // scales and rows of activations that lie in the order of the slots; other rows
 // the warps copy themselves. Eight warps compute: codes become 16-bit weights
 // in registers, a step ahead of the matrix instructions that take them from
-// there. Gate and up of an output lie in one block, so the first product ends
-// with the activation.
+// there; in tiles of 32 slots without their scales, with which the sums of a
+// group are multiplied. Gate and up of an output lie in one block, so the first
+// product ends with the activation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -88,12 +88,11 @@ private:
   // Codes to weights
   //===--------------------------------------------------------------------===//
 
-  /// Two scales of each operand, in both halves of a register, and what to take
-  /// from its codes. Group 1 is that of a step's second half, if groups are
-  /// that short.
-  __device__ void loadScales(int groupOfStep) {
+  /// Two scales of each operand, in both halves of a register. Group 1 is that
+  /// of a step's second half, if groups are that short.
+  __device__ void loadScales(int place, int groupOfStep) {
     const uint32_t scales =
-        stage() + scalesAt + groupOfStep * int(sizeof(Stage::scales[0]));
+        stageAt(place) + scalesAt + groupOfStep * int(sizeof(Stage::scales[0]));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int j = i >> 1, n3 = i & 1;
@@ -103,13 +102,17 @@ private:
                    : "r"(scales + (2 * j + n3) * outputBytes));
       scale[j][n3] = __byte_perm(value, 0, 0x1010);
     }
-    if (p.hasZeros)
-      loadZeros(stage() + zerosAt + groupOfStep * int(sizeof(Stage::zeros[0])));
   }
 
-  __device__ void loadZeros(uint32_t at) {
+  /// What to take from codes, if there are zero points.
+  __device__ void loadOffsets(int place, int groupOfStep) {
+    if (!p.hasZeros)
+      return;
     uint32_t word;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(at));
+    asm volatile("ld.shared.u32 %0, [%1];"
+                 : "=r"(word)
+                 : "r"(stageAt(place) + zerosAt +
+                       groupOfStep * int(sizeof(Stage::zeros[0]))));
     word >>= zeroBit;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -151,13 +154,15 @@ private:
       a[2] = decodeBytes<T>(__funnelshift_rc(word[0], word[1], p.middle[1]));
       a[3] = decodeBytes<T>(word[1] >> 8);
     }
+    if constexpr (!Shared::kScalesSums) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      a[i] = Element<T>::mul(a[i], scale[j][i & 1]);
+      for (int i = 0; i < 4; ++i)
+        a[i] = Element<T>::mul(a[i], scale[j][i & 1]);
+    }
   }
 
-  __device__ uint32_t stage() const {
-    return stages + at.index * static_cast<int>(sizeof(Stage));
+  __device__ uint32_t stageAt(int place) const {
+    return stages + place * static_cast<int>(sizeof(Stage));
   }
 
   /// This warp's codes of the four input tiles of a step, once they have come.
@@ -165,7 +170,8 @@ private:
     waitFor(full + at.index * 8, at.phase);
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile)
-      loadWords(stage() + codesAt + tile * int(sizeof(Stage::codes[0])),
+      loadWords(stageAt(at.index) + codesAt +
+                    tile * int(sizeof(Stage::codes[0])),
                 words[tile]);
   }
 
@@ -173,48 +179,56 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  /// All products of an item: codes of some inputs are decoded while the matrix
-  /// instructions of those before run. Their time is that of both, so that
-  /// columns nobody asked for are left out; the end takes 32 at a time.
+  /// All products of an item. Columns nobody asked for are left out, since
+  /// decoding does not hide them; the end takes 32 at a time.
   template <int N>
   __device__ void multiply() {
     constexpr int kColumns = (N + 31) / 32 * 32;
+    float all[2][kColumns / 2] = {};
+    if constexpr (Shared::kScalesSums) {
+      multiplyGroups<N>(all);
+    } else {
+      float sums[2][N / 2] = {};
+      multiplyWeights<N>(sums);
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i)
+          all[j][i] = sums[j][i];
+    }
+    finish<kColumns>(all);
+  }
+
+  /// Codes of some inputs become weights while the matrix instructions of those
+  /// before run.
+  template <int N>
+  __device__ void multiplyWeights(float (&sums)[2][N / 2]) {
     uint32_t words[4][2 * kWords];
-    float sums[2][N / 2];
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-#pragma unroll
-      for (int i = 0; i < N / 2; ++i)
-        sums[j][i] = 0;
     loadCodes(words);
     for (int s = 0, untilScales = 0; s < steps; ++s, --untilScales) {
       if (untilScales == 0) {
-        loadScales(0);
+        loadScales(at.index, 0);
+        loadOffsets(at.index, 0);
         untilScales = scaleSteps;
       }
       multiplyStep<N>(s, words, sums);
     }
     waitForProducts<0>();
     release(before);
-    float all[2][kColumns / 2] = {};
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-#pragma unroll
-      for (int i = 0; i < N / 2; ++i)
-        all[j][i] = sums[j][i];
-    finish<kColumns>(all);
   }
 
   template <int N>
   __device__ void multiplyStep(int s, uint32_t (&words)[4][2 * kWords],
                                float (&sums)[2][N / 2]) {
     constexpr int kBatches = 4 / kBatch;
-    const uint64_t inputs = swizzledOperand(stage());
+    const uint64_t inputs = swizzledOperand(stageAt(at.index));
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch) {
       auto &operand = operands[batch & 1];
-      if (batch * kBatch == 2 && secondGroup)
-        loadScales(1);
+      if (batch * kBatch == 2 && secondGroup) {
+        loadScales(at.index, 1);
+        loadOffsets(at.index, 1);
+      }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
 #pragma unroll
@@ -240,6 +254,86 @@ private:
       if (batch == 0 && s > 0)
         release(before);
     }
+  }
+
+  /// Sums of a group are scaled and added up. No products are under way where a
+  /// step ends: the compiler would otherwise wait for each matrix instruction
+  /// by itself, since sums are read there.
+  template <int N, int COUNT>
+  __device__ void multiplyGroups(float (&total)[2][COUNT]) {
+    constexpr int kLast = 4 / kBatch - 1;
+    uint32_t words[4][2 * kWords];
+    float sums[2][N / 2] = {};
+    loadCodes(words);
+    loadScales(at.index, 0);
+    loadOffsets(at.index, 0);
+    decodeBatch(words, 0);
+    int untilScales = scaleSteps, added = 0;
+    for (int s = 0; s < steps; ++s) {
+      const int place = at.index;
+      const bool more = s + 1 < steps;
+      const uint64_t inputs = swizzledOperand(stageAt(place));
+#pragma unroll
+      for (int batch = 0; batch <= kLast; ++batch) {
+        if (batch * kBatch == 2 && secondGroup) {
+          addGroup<N>(sums, total);
+          loadScales(place, 1);
+          added = 0;
+        }
+        fenceRegisters();
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+          for (int j = 0; j < 2; ++j)
+            Wgmma<T, N>::run(sums[j], operands[batch & 1][i][j],
+                             inputs + 2 * (kBatch * batch + i),
+                             i == 0 ? added : 1);
+        commitProducts();
+        added = 1;
+        if (batch < kLast) {
+          if ((batch + 1) * kBatch == 2 && secondGroup)
+            loadOffsets(place, 1);
+          decodeBatch(words, batch + 1);
+        } else {
+          at.advance();
+          if (more)
+            loadCodes(words);
+          if (more && untilScales == 1)
+            loadOffsets(at.index, 0);
+          decodeBatch(words, 0);
+        }
+        waitForProducts<0>();
+      }
+      if (--untilScales == 0) {
+        addGroup<N>(sums, total);
+        if (more)
+          loadScales(at.index, 0);
+        untilScales = scaleSteps;
+        added = 0;
+      }
+      release(place);
+    }
+  }
+
+  __device__ void decodeBatch(const uint32_t (&words)[4][2 * kWords],
+                              int batch) {
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        decode(words[kBatch * batch + i] + j * kWords, j,
+               operands[batch & 1][i][j]);
+  }
+
+  template <int N, int COUNT>
+  __device__ void addGroup(const float (&sums)[2][N / 2],
+                           float (&total)[2][COUNT]) const {
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+      for (int i = 0; i < N / 2; ++i)
+        total[j][i] = fmaf(Element<T>::low(scale[j][i >> 1 & 1]), sums[j][i],
+                           total[j][i]);
   }
 
   __device__ void release(int place) const {

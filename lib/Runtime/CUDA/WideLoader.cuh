@@ -30,6 +30,9 @@ struct WideShared {
   /// Two pairs of row tiles, each four input tiles long.
   static constexpr int kCodeBytes = 2048 * BITS;
   static constexpr int kMaxGroups = 2;
+  /// With few columns, scaling the sums of a group takes less than scaling its
+  /// weights.
+  static constexpr bool kScalesSums = TT == 32 && BITS == 4;
   /// Short items are brought some ahead.
   static constexpr int kItems = 4;
   /// What a warp hands over at a time at the end.
