@@ -45,14 +45,15 @@ static TokenShares shareWith(const ExpertsPlan &plan, bool first,
           mostGroups(spec, steps)};
 }
 
-/// The way with the fewest tiles a warp, and of these with the smallest teams.
+/// The way with the fewest tiles a warp; of those nearly alike, with the
+/// smallest teams.
 static TokenShares share(const ExpertsPlan &plan, bool first,
                          int64_t multiprocessors) {
   const int most = first ? kTokenSplits : kTokenBlocks;
   TokenShares best = {};
   for (int blocks = 1; blocks <= most; ++blocks) {
     const TokenShares way = shareWith(plan, first, blocks, multiprocessors);
-    if (way.blocks > 0 && (best.blocks == 0 || way.steps < best.steps))
+    if (way.blocks > 0 && (best.blocks == 0 || way.steps + 1 < best.steps))
       best = way;
   }
   return best;

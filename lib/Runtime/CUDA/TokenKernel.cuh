@@ -100,14 +100,16 @@ public:
   __device__ void begin(TokenPiece *pieces) {
     const bool exists = index < p.shares.pieces && piece.slot < p.routing.slots;
     piece.expert = exists ? expertOf(p.routing, piece.slot) : -1;
+    const float weight =
+        kFirst || !exists ? 0 : weightOf(p.routing, piece.slot);
     if (piece.expert < 0)
       steps = 0;
     if (steps > 0) {
       fetchScales();
       fetchCodes();
     }
-    if (!kFirst && piece.expert >= 0)
-      piece.weight = weightOf(p.routing, piece.slot);
+    if (piece.expert >= 0)
+      piece.weight = weight;
     if (part == 0 && lane == 0)
       pieces[index] = piece;
   }
