@@ -242,12 +242,7 @@ TEST(Tiled, SlotsThatManyBlocksSort) {
   Random random(23);
   constexpr int64_t kTopK = 3;
   for (int64_t tokens : {1400, 1733, 2999}) {
-    WeightOptions options;
-    options.scale = ScalarType::BF16;
-    Layer layer = packedLayer(random, 40, 64, 128, tokens, kTopK,
-                              ScalarType::BF16, options);
-    layer.outputType = ScalarType::BF16;
-    bringInto(layer, "marlin", ScalarType::BF16);
+    Layer layer = marlinLayer(random, 40, 64, 128, tokens, kTopK);
     auto *ids = layer.ids.as<int32_t>();
     for (int64_t i = 0; i < tokens * kTopK; ++i)
       ids[i] = i % 11 == 0  ? -1
@@ -257,14 +252,18 @@ TEST(Tiled, SlotsThatManyBlocksSort) {
   }
 }
 
-TEST(Tiled, LongInputsOfOneToken) {
-  // Blocks of a cluster share the inputs of a column.
-  for (int64_t tokens : {1, 3}) {
-    Random random(18);
-    Layer layer = marlinLayer(random, 4, 6144, 128, tokens, 2);
-    layer.ids.as<int32_t>()[0] = -1;
-    expectRight(layer, std::to_string(tokens) + " tokens");
-  }
+TEST(Tiled, LongInputsOfFewTokens) {
+  // Blocks of a cluster share the inputs of a column of the first product; the
+  // second one's pieces are split, some into nothing.
+  const std::pair<int64_t, int64_t> shapes[] = {{6144, 128}, {512, 12416}};
+  for (auto [hidden, width] : shapes)
+    for (int64_t tokens : {1, 3}) {
+      Random random(18);
+      Layer layer = marlinLayer(random, 4, hidden, width, tokens, 2);
+      layer.bias2 = randomTensor(random, ScalarType::F32, {4, hidden});
+      layer.ids.as<int32_t>()[0] = -1;
+      expectRight(layer, std::to_string(tokens) + " tokens");
+    }
 }
 
 /// One token: 2048 x 128 has its first product's inputs in four parts, 512 x 64

@@ -17,8 +17,9 @@ using namespace wna16;
 using namespace wna16::cuda;
 
 static constexpr const char *kKernel = "fused_experts";
-/// Up to so many slots the second product sums them itself.
-static constexpr int64_t kMaxSummed = 16;
+/// Up to so many slots the second product sums them itself, and its inputs are
+/// split at most so often.
+static constexpr int64_t kMaxSummed = Buffers::kPartSlots, kMostSplits = 16;
 
 /// How inputs are shared depends on the number of tokens.
 static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
@@ -89,6 +90,7 @@ struct Shares {
   int blocks;
   int warps;
   int groups;
+  double time; ///< expected
 };
 
 } // namespace
@@ -118,31 +120,66 @@ static int64_t expectedExperts(const Routing &routing, int64_t tokens) {
   return std::max<int64_t>(1, std::llround(asked));
 }
 
-/// The way of sharing that is expected to end first. Times are in units of a
-/// warp's work, from measurements: a piece's end costs 1.3, more in a cluster,
-/// of several rounds the last is half empty, and a warp alone takes so long
-/// over long inputs that the last end late.
+/// A warp alone takes so long over long inputs that the last end late.
+static bool endsLate(int64_t share, int64_t units, int tokenTiles) {
+  return share == 1 && units > 8 * tokenTiles;
+}
+
+/// What is expected to be over when all pieces are, in units of a warp's work,
+/// from measurements: a piece's end costs 1.2 more, and of several rounds the
+/// last is about half empty.
+static double timeOf(int64_t pieces, int64_t teams, double units) {
+  const double rounds = double(pieces) / double(teams);
+  return (rounds > 1 ? rounds + 0.44 : 1.0) * (units + 1.2);
+}
+
+/// The way of sharing that is expected to end first.
 static Shares chooseShares(int64_t pieces, int64_t units, int tokenTiles,
                            int multiprocessors) {
   const int most = maxStreamWarps(tokenTiles);
-  Shares best = {};
-  double bestTime = std::numeric_limits<double>::infinity();
+  Shares best = {1, 1, most, std::numeric_limits<double>::infinity()};
   for (int blocks = 1, end = 0; blocks <= 8; blocks *= 2, ++end)
     for (int warps = blocks > 1 ? most : 1; warps <= most; ++warps) {
       const int groups = most / warps;
       const int64_t teams =
           int64_t(multiprocessors) * kStreamBlocks / blocks * groups;
-      const double rounds = double(pieces) / double(teams);
       const int64_t share = blocks * warps;
-      if (share == 1 && units > 8 * tokenTiles)
+      if (endsLate(share, units, tokenTiles))
         continue;
-      const double time = (rounds > 1 ? rounds + 0.5 : 1.0) *
-                          (double((units + share - 1) / share) + 1.3 + end);
-      if (time < bestTime) {
-        best = {blocks, warps, groups};
-        bestTime = time;
-      }
+      // In a cluster the end takes longer.
+      const double time =
+          timeOf(pieces, teams, double((units + share - 1) / share) + end);
+      if (time < best.time)
+        best = {blocks, warps, groups, time};
     }
+  return best;
+}
+
+/// The same for pieces that are split as often as leaves no team more than one:
+/// a mean over `tiles` to `last` tiles of slots.
+static Shares chooseSplits(int64_t tiles, int64_t last, int64_t columns,
+                           int64_t units, int64_t mostSplits, int tokenTiles,
+                           int multiprocessors) {
+  const int most = maxStreamWarps(tokenTiles);
+  Shares best = {1, 1, most, std::numeric_limits<double>::infinity()};
+  for (int warps = most; warps > 0; --warps) {
+    const int groups = most / warps;
+    const int64_t teams = int64_t(multiprocessors) * kStreamBlocks * groups;
+    double time = 0;
+    for (int64_t count = tiles; count <= last; ++count) {
+      const int64_t pieces = count * columns;
+      const int64_t splits =
+          std::min(std::max<int64_t>(teams / pieces, 1), mostSplits);
+      const int64_t piece = (units + splits - 1) / splits;
+      time += endsLate(warps, piece, tokenTiles)
+                  ? std::numeric_limits<double>::infinity()
+                  : timeOf(pieces * splits, teams,
+                           double((piece + warps - 1) / warps));
+    }
+    time /= static_cast<double>(last - tiles + 1);
+    if (time < best.time)
+      best = {1, warps, groups, time};
+  }
   return best;
 }
 
@@ -178,6 +215,7 @@ static bool product(const ExpertsRound &round, const StreamChoice &choice,
   p.plainSilu =
       round.activation.kind == WNA16_SILU && std::isinf(round.activation.limit);
   p.weightOnInput = static_cast<int32_t>(plan.fields.weight_on_input);
+  p.mostSplits = 1;
   if (choice.sums) {
     p.counters = round.buffers.counters;
     p.numCounters = static_cast<int32_t>((plan.w2.output / 64 + 1) / 2);
@@ -187,18 +225,32 @@ static bool product(const ExpertsRound &round, const StreamChoice &choice,
   const int tileSlots = 8 * choice.tokenTiles;
   const int64_t likely = std::max(expectedExperts(routing, round.tokens),
                                   routing.slots / tileSlots);
-  const Shares shares =
-      chooseShares(likely * p.columns, (p.inputTiles + 7) / 8,
-                   choice.tokenTiles, round.device->multiprocessors);
+  const int64_t units = (p.inputTiles + 7) / 8;
+  const int multiprocessors = round.device->multiprocessors;
+  Shares shares = chooseShares(likely * p.columns, units, choice.tokenTiles,
+                               multiprocessors);
+  if (p.y) {
+    // As many as the rows of all find room where `token` has its sums.
+    const int64_t splits = std::min<int64_t>(
+        kMostSplits, 2 * Buffers::kParts * p.inWidth / p.outWidth);
+    const Shares split = chooseSplits(
+        likely, choice.perSlot ? likely : likely + 1, p.columns, units,
+        std::max<int64_t>(splits, 1), choice.tokenTiles, multiprocessors);
+    // More rows to sum cost something, too.
+    if (splits > 1 && split.time + 1 < shares.time) {
+      shares = split;
+      p.mostSplits = static_cast<int32_t>(splits);
+      p.out = round.buffers.parts;
+    }
+  }
   p.groupWarps = shares.warps;
   StreamKernel kernel = plan.element() == ScalarType::BF16
                             ? choose<__nv_bfloat16>(spec, choice.tokenTiles)
                             : choose<__half>(spec, choice.tokenTiles);
   const int warps = shares.warps * shares.groups;
-  const int64_t pieces =
-      maxTiles(routing.slots, routing.experts, tileSlots) * p.columns;
-  const int64_t room =
-      int64_t(round.device->multiprocessors) * kStreamBlocks / shares.blocks;
+  const int64_t pieces = maxTiles(routing.slots, routing.experts, tileSlots) *
+                         p.columns * p.mostSplits;
+  const int64_t room = int64_t(multiprocessors) * kStreamBlocks / shares.blocks;
   Launch how;
   how.grid = dim3(static_cast<unsigned>(
       std::min(room, (pieces + shares.groups - 1) / shares.groups)));

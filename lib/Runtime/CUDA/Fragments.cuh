@@ -245,7 +245,21 @@ __device__ inline void copyBox(uint32_t to, const CUtensorMap &map, int x,
                : "memory");
 }
 
-/// The same for a whole warp, of which one thread does it.
+/// The same for what is read once: the second level's cache drops it first.
+__device__ inline void copyBoxOnce(uint32_t to, const CUtensorMap &map, int x,
+                                   int y, int z, uint32_t barrier) {
+  asm volatile("{\n"
+               ".reg .b64 once;\n"
+               "createpolicy.fractional.L2::evict_first.b64 once, 1.0;\n"
+               "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::"
+               "complete_tx::bytes.L2::cache_hint "
+               "[%0], [%1, {%2, %3, %4}], [%5], once;\n"
+               "}\n" ::"r"(to),
+               "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+               : "memory");
+}
+
+/// The same as copyBox for a whole warp, of which one thread does it.
 __device__ inline void copyBoxOfWarp(uint32_t to, const CUtensorMap &map, int x,
                                      int y, int z, uint32_t barrier) {
   asm volatile(

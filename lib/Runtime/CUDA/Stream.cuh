@@ -58,7 +58,8 @@ struct StreamParameters {
   int32_t zeroShift;   ///< 1: the zero points' order has n3 lowest
   int32_t secondTile;  ///< from the first tile of a block to its second
   int32_t tileStep;    ///< from a column's first tile to the next column's
-  int32_t columns;     ///< pieces of work for each tile of slots
+  int32_t columns;     ///< pieces of work for each tile of slots and split
+  int32_t mostSplits;  ///< second: of the inputs, where there are few pieces
   int32_t groupWarps;  ///< warps that share a piece's inputs
   DeviceBias bias;
   Routing routing;

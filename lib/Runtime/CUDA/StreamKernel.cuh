@@ -38,13 +38,15 @@ struct Team {
 struct OutRow {
   float weight;
   int64_t offset;
+  bool biased;
 };
 
 __device__ inline OutRow findRow(const StreamParameters &p,
-                                 const SlotLists &slots, int index) {
+                                 const SlotLists &slots, int index, int split) {
   const int slot = slots.slot(index);
   const bool weighted = (p.first != 0) == (p.weightOnInput != 0);
-  return {weighted ? slots.weight(slot) : 1.0f, slot * p.outWidth};
+  return {weighted ? slots.weight(slot) : 1.0f,
+          (split * p.routing.slots + slot) * p.outWidth, split == 0};
 }
 
 __device__ inline float2 addBias(const StreamParameters &p, int expert,
@@ -75,8 +77,10 @@ __device__ inline void storeOutputs(const StreamParameters &p, int expert,
     a = scaled(a, row.weight);
     b = scaled(b, row.weight);
   }
-  a = addBias(p, expert, n, a);
-  b = addBias(p, expert, n2, b);
+  if (row.biased) {
+    a = addBias(p, expert, n, a);
+    b = addBias(p, expert, n2, b);
+  }
   if (p.first && p.gated) {
     a = {activatePair(p, a.x, b.x), activatePair(p, a.y, b.y)};
   } else if (p.first) {
@@ -132,8 +136,8 @@ __device__ inline float2 addBlocks(const float *from, int blocks) {
 /// warp takes a slot.
 template <typename Ring>
 __device__ inline void finish(const StreamParameters &p, const SlotLists &slots,
-                              const Tile &tile, int column, Ring *rings,
-                              const Team &team) {
+                              const Tile &tile, int column, int split,
+                              Ring *rings, const Team &team) {
   constexpr int kWarp = sizeof(Ring) / sizeof(float);
   const int blocks = team.blocks, n = (threadIdx.x & 31) * 2;
   auto &sums = rings[0].sums;
@@ -148,7 +152,7 @@ __device__ inline void finish(const StreamParameters &p, const SlotLists &slots,
   }
   for (int index = team.rank; index < tile.count;
        index += blocks * p.groupWarps) {
-    const OutRow row = findRow(p, slots, tile.begin + index);
+    const OutRow row = findRow(p, slots, tile.begin + index, split);
     const float *gate = &sums[0][index][n], *up = &sums[1][index][n];
     const float2 a = blocks > 1 ? addBlocks(gate, blocks)
                                 : addWarps<kWarp>(gate, p.groupWarps);
@@ -160,27 +164,29 @@ __device__ inline void finish(const StreamParameters &p, const SlotLists &slots,
   blocks > 1 ? syncCluster() : team.sync();
 }
 
-/// Sums the rows of all slots, for the outputs of a column.
+/// Sums the rows of all slots and splits, for the outputs of a column.
 __device__ inline void sumColumn(const StreamParameters &p,
-                                 const SlotLists &slots, int column, int thread,
-                                 int threads) {
+                                 const SlotLists &slots, int column, int splits,
+                                 int thread, int threads) {
   const auto topK = static_cast<int>(p.routing.topK);
   const int tokens = static_cast<int>(p.routing.slots) / topK;
+  const int count = topK * splits;
   const auto *rows = static_cast<const float *>(p.out);
   for (int item = thread; item < tokens * 32; item += threads) {
     const int64_t n = int64_t(column) * 128 + (item & 31) * 4;
     if (n >= p.outWidth)
       continue;
     float4 sum = {0, 0, 0, 0};
-    for (int first = 0; first < topK; first += 8) {
+    for (int first = 0; first < count; first += 8) {
       float4 values[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         values[i] = {0, 0, 0, 0};
-        const int slot = (item >> 5) * topK + first + i;
-        if (first + i < topK && slots.expert(slot) >= 0)
-          values[i] = __ldcg(
-              reinterpret_cast<const float4 *>(rows + slot * p.outWidth + n));
+        const int split = (first + i) / topK;
+        const int slot = (item >> 5) * topK + first + i - split * topK;
+        if (first + i < count && slots.expert(slot) >= 0)
+          values[i] = __ldcg(reinterpret_cast<const float4 *>(
+              rows + (split * p.routing.slots + slot) * p.outWidth + n));
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -196,20 +202,20 @@ __device__ inline void sumColumn(const StreamParameters &p,
 
 /// The last of a column's groups sums it into y.
 __device__ inline void sumIfLast(const StreamParameters &p,
-                                 const SlotLists &slots, int column,
+                                 const SlotLists &slots, int column, int splits,
                                  const Team &team) {
   __shared__ int last[maxStreamWarps(1)];
   const int thread = team.warp * 32 + static_cast<int>(threadIdx.x & 31);
   // The group's stores are before its barrier.
   if (thread == 0) {
     __threadfence();
-    last[team.group] =
-        atomicAdd(&p.counters[column], 1) == slots.tiles * team.blocks - 1;
+    last[team.group] = atomicAdd(&p.counters[column], 1) ==
+                       slots.tiles * splits * team.blocks - 1;
     __threadfence();
   }
   team.sync();
   if (last[team.group])
-    sumColumn(p, slots, column, thread, team.threads);
+    sumColumn(p, slots, column, splits, thread, team.threads);
 }
 
 template <typename T, int BITS, bool SWAP, int FOLD, int NT>
@@ -228,15 +234,14 @@ __global__ void __launch_bounds__(32 * maxStreamWarps(NT), kStreamBlocks)
   const Team team(p.groupWarps);
   const auto perBlock = static_cast<int>(blockDim.x) / team.threads;
   const auto blocks = static_cast<int>(gridDim.x);
-  Warp warp(p, slots, rings[threadIdx.x >> 5], team.warp,
-            team.group * blocks + static_cast<int>(blockIdx.x),
-            perBlock * blocks);
+  Warp warp(p, slots, rings[threadIdx.x >> 5], team.warp);
   // Routing comes from just before the first product; whoever starts after
   // that sees it.
   if (p.first)
     waitForPrevious();
   slots.build(8 * NT);
-  warp.begin();
+  warp.begin(team.group * blocks + static_cast<int>(blockIdx.x),
+             perBlock * blocks);
   if (p.first && blockIdx.x == 0 && blockIdx.z == 0)
     for (int i = threadIdx.x; i < p.numCounters; i += blockDim.x)
       p.counters[i] = 0;
@@ -245,15 +250,16 @@ __global__ void __launch_bounds__(32 * maxStreamWarps(NT), kStreamBlocks)
     waitForPrevious();
   if (p.y && slots.tiles == 0)
     for (int column = blockIdx.x; column < p.columns; column += gridDim.x)
-      sumColumn(p, slots, column, threadIdx.x, blockDim.x);
+      sumColumn(p, slots, column, 1, threadIdx.x, blockDim.x);
   while (warp.hasPiece()) {
     const Tile tile = slots.tile(warp.tile());
     const int column = warp.column();
     warp.run(tile);
     warp.storeSums(tile.count);
-    finish(p, slots, tile, column, rings + team.group * p.groupWarps, team);
+    finish(p, slots, tile, column, warp.split,
+           rings + team.group * p.groupWarps, team);
     if (p.y)
-      sumIfLast(p, slots, column, team);
+      sumIfLast(p, slots, column, warp.splits, team);
   }
 #endif
 }

@@ -54,25 +54,39 @@ class StreamWarp {
 public:
   using Ring = WarpRing<NT, kFolds>;
 
-  /// For warp `warp` of group `group` of `groups`, which takes every so many
-  /// pieces of work.
+  int splits, split = 0; ///< of a column's inputs, and the warp's
+
+  /// For warp `warp` of a group.
   __device__ StreamWarp(const StreamParameters &p, const SlotLists &slots,
-                        Ring &ring, int warp, int group, int groups)
+                        Ring &ring, int warp)
       : p(p), slots(slots), ring(ring), lane(threadIdx.x & 31),
         first(static_cast<int>(blockIdx.z) * p.groupWarps + warp),
         stride(static_cast<int>(gridDim.z) * p.groupWarps),
-        units((p.inputTiles + 7) / 8), tileStride(groups / p.columns),
-        columnStride(groups - tileStride * p.columns) {
-    ahead.tile = group / p.columns;
-    ahead.column = group - ahead.tile * p.columns;
+        units((p.inputTiles + 7) / 8) {
     if (lane < kStages)
       initBarrier(sharedAddress(&ring.stages[lane]), 1);
     fenceBarriers();
     __syncwarp();
   }
 
-  /// Starts to read codes.
-  __device__ void begin() {
+  /// Starts to read codes when slots are sorted, for group `group` of `groups`,
+  /// which takes every so many pieces of work. Few pieces are split along their
+  /// inputs as often as leaves no group more than one.
+  __device__ void begin(int group, int groups) {
+    const int pieces = slots.tiles * p.columns;
+    splits = pieces ? min(max(groups / pieces, 1), p.mostSplits) : 1;
+    tileStride = groups / p.columns;
+    columnStride = groups - tileStride * p.columns;
+    if (splits > 1) {
+      split = group / pieces;
+      group -= split * pieces;
+      const int each = (units + splits - 1) / splits;
+      first += split * each;
+      units = split < splits ? min((split + 1) * each, units) : 0;
+      tileStride = slots.tiles;
+    }
+    ahead.tile = split < splits ? group / p.columns : slots.tiles;
+    ahead.column = group % p.columns;
     aim();
 #pragma unroll
     for (int i = 0; i < kStages; ++i)
@@ -203,8 +217,8 @@ private:
     const int tile = inputTile(unit.unit, part, 0);
     const int group = unit.firstGroup + groupOf(tile);
     arriveAndExpect(barrier, bytes);
-    copyBox(sharedAddress(ring.codes[to]), p.codes, 0, unit.tiles[column],
-            unit.firstTile + tile, barrier);
+    copyBoxOnce(sharedAddress(ring.codes[to]), p.codes, 0, unit.tiles[column],
+                unit.firstTile + tile, barrier);
     copyBox(sharedAddress(ring.scales[to]), p.scales, 0, unit.tiles[column],
             group, barrier);
     if (p.hasZeros)
@@ -394,10 +408,11 @@ private:
   const SlotLists &slots;
   Ring &ring;
   const int lane;
-  const int first, stride;            ///< units of this warp
-  const int units;                    ///< of a piece
-  const int tileStride, columnStride; ///< from a piece to the warp's next
-  Unit ahead;                         ///< whose stages are read next
+  int first;                    ///< of this warp's units
+  const int stride;             ///< from one to the next
+  int units;                    ///< of a piece; where the warp's end
+  int tileStride, columnStride; ///< from a piece to the warp's next
+  Unit ahead;                   ///< whose stages are read next
   float total[2][4][NT][4];
   uint32_t rows[kRows]; ///< of activations that the lane copies
   int present = 0;      ///< twice as many of them
