@@ -155,17 +155,19 @@ TEST(Panels, LargestActivationsOfBothSigns) {
 
 TEST(Panels, LongRows) {
   // Longer than 7168 inputs, in both products, with several tokens an expert.
-  for (ScalarType type : kTypes) {
-    Random random(3);
-    WeightOptions options;
-    options.group = 128;
-    Layer layer =
-        inPanels(packedLayer(random, 2, 14336, 64, 5, 1, type, options));
-    expectFast(layer, "hidden 14336");
-    layer = inPanels(
-        packedLayer(random, 2, 64, 14336, 5, 1, type, WeightOptions()));
-    expectFast(layer, "width 14336");
-  }
+  for (ScalarType type : kTypes)
+    for (int bits : {4, 8}) {
+      Random random(3);
+      WeightOptions options;
+      options.bits = bits;
+      options.group = 128;
+      Layer layer =
+          inPanels(packedLayer(random, 2, 14336, 64, 5, 1, type, options));
+      expectFast(layer, "hidden 14336");
+      options.group = 32;
+      layer = inPanels(packedLayer(random, 2, 64, 14336, 5, 1, type, options));
+      expectFast(layer, "width 14336");
+    }
 }
 
 TEST(Panels, DenseWeights) {
