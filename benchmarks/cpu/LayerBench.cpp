@@ -65,6 +65,8 @@ static Result<BenchReport> measure(const BenchOptions &options,
   if (!layer)
     return layer.takeFailure();
   BenchReport report;
+  report.options = options;
+  report.options.threads = (*layer)->threads();
   report.ceilings = measureCeilings((*layer)->threads());
   for (int64_t tokens : options.tokens) {
     BenchRow row;

@@ -42,6 +42,7 @@ Result<BenchReport> wna16::runDeviceBench(const BenchOptions &options,
   if (!ceilings)
     return ceilings.takeFailure();
   BenchReport report;
+  report.options = options;
   report.ceilings = *ceilings;
   for (int64_t tokens : options.tokens) {
     BenchRow row;

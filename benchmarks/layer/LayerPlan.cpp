@@ -22,11 +22,10 @@ using namespace wna16;
 // Weights
 //===----------------------------------------------------------------------===//
 
-static CodeType codeOf(const BenchOptions &options, const LayoutEntry &layout) {
-  const bool stored = options.zeroPoints || layout.needsZeros;
+static CodeType codeOf(const BenchOptions &options) {
   if (options.bits == 8)
-    return stored ? CodeType::U8 : CodeType::U8B128;
-  return stored ? CodeType::U4 : CodeType::U4B8;
+    return options.zeroPoints ? CodeType::U8 : CodeType::U8B128;
+  return options.zeroPoints ? CodeType::U4 : CodeType::U4B8;
 }
 
 Result<BenchWeight> BenchWeight::create(const BenchOptions &options,
@@ -37,7 +36,7 @@ Result<BenchWeight> BenchWeight::create(const BenchOptions &options,
   spec.layout = findLayout(options.layout);
   if (!spec.layout)
     return fail("expected a known layout, got " + options.layout);
-  spec.code = codeOf(options, *spec.layout);
+  spec.code = codeOf(options);
   spec.element = options.element;
   spec.scale = spec.layout->scaleType.value_or(options.element);
   spec.zeros = spec.code == CodeType::U4 || spec.code == CodeType::U8
@@ -65,6 +64,77 @@ int64_t BenchWeight::bytes() const {
 // The layer
 //===----------------------------------------------------------------------===//
 
+/// Makes both weights.
+static Failure makeWeights(const BenchOptions &options, LayerPlan &layer) {
+  Result<BenchWeight> w13 =
+      BenchWeight::create(options, options.hidden, 2, options.width);
+  if (!w13)
+    return w13.takeFailure();
+  Result<BenchWeight> w2 =
+      BenchWeight::create(options, options.width, 1, options.hidden);
+  if (!w2)
+    return w2.takeFailure();
+  layer.w13 = std::move(*w13);
+  layer.w2 = std::move(*w2);
+  return ok();
+}
+
+static bool isHeld(const BenchOptions &options) {
+  LayerPlan layer;
+  return !makeWeights(options, layer);
+}
+
+/// The least extents above those of the options that their layout holds, as
+/// each is an input of one weight and an output of the other; none where the
+/// shape is not what is wrong.
+static std::optional<BenchOptions> paddedOf(const BenchOptions &options) {
+  constexpr int64_t kMostTile = 256;
+  const int64_t group = std::max<int64_t>(options.group, 1);
+  for (int64_t tile = 1; tile <= kMostTile; tile *= 2) {
+    const int64_t multiple = std::lcm(group, tile);
+    auto up = [&](int64_t extent) {
+      return (extent + multiple - 1) / multiple * multiple;
+    };
+    for (auto [hidden, width] :
+         {std::pair(up(options.hidden), options.width),
+          std::pair(options.hidden, up(options.width)),
+          std::pair(up(options.hidden), up(options.width))}) {
+      BenchOptions padded = options;
+      padded.hidden = hidden;
+      padded.width = width;
+      if (isHeld(padded))
+        return padded;
+    }
+  }
+  return std::nullopt;
+}
+
+static std::string groupText(int64_t group) {
+  return "--group " + (group == -1 ? "channel" : std::to_string(group));
+}
+
+/// Why the layout does not hold the weights, in terms of the options.
+static Failure explain(const BenchOptions &options, Failure reason) {
+  const std::optional<BenchOptions> padded = paddedOf(options);
+  if (!padded)
+    return reason;
+  std::string text = "layout " + options.layout + " with " +
+                     groupText(options.group) +
+                     " does not hold K = " + std::to_string(options.hidden) +
+                     " and N = " + std::to_string(options.width) +
+                     "; take K = " + std::to_string(padded->hidden) +
+                     " and N = " + std::to_string(padded->width);
+  for (int64_t group : {128, 64, 32, -1}) {
+    BenchOptions other = options;
+    other.group = group;
+    if (isHeld(other)) {
+      text += ", or " + groupText(group);
+      break;
+    }
+  }
+  return fail(text);
+}
+
 Result<LayerPlan> LayerPlan::create(const BenchOptions &options) {
   if (options.topK < 1 || options.topK > options.experts)
     return fail("expected 1 to " + std::to_string(options.experts) +
@@ -72,17 +142,9 @@ Result<LayerPlan> LayerPlan::create(const BenchOptions &options) {
   if (options.bits != 4 && options.bits != 8)
     return fail("expected codes of 4 or 8 bits, got " +
                 std::to_string(options.bits));
-  Result<BenchWeight> w13 =
-      BenchWeight::create(options, options.hidden, 2, options.width);
-  if (!w13)
-    return fail("w13: " + w13.message());
-  Result<BenchWeight> w2 =
-      BenchWeight::create(options, options.width, 1, options.hidden);
-  if (!w2)
-    return fail("w2: " + w2.message());
   LayerPlan layer;
-  layer.w13 = std::move(*w13);
-  layer.w2 = std::move(*w2);
+  if (Failure bad = makeWeights(options, layer))
+    return explain(options, std::move(bad));
   wna16_experts_plan &plan = layer.plan;
   plan.abi_version = WNA16_ABI_VERSION;
   plan.w13 = weightOf(layer.w13.spec);

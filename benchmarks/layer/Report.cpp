@@ -126,9 +126,26 @@ std::string wna16::ceilingsText(const Ceilings &ceilings) {
   return text + "\n";
 }
 
+static std::string optionsJson(const BenchOptions &options) {
+  std::string text = format(
+      "{\"shape\": [%lld, %lld, %lld, %lld], \"bits\": %d, \"group\": %lld, "
+      "\"zero_points\": %s, \"dtype\": \"%s\", \"layout\": \"%s\"",
+      static_cast<long long>(options.experts),
+      static_cast<long long>(options.topK),
+      static_cast<long long>(options.hidden),
+      static_cast<long long>(options.width), options.bits,
+      static_cast<long long>(options.group),
+      options.zeroPoints ? "true" : "false",
+      std::string(name(options.element)).c_str(), options.layout.c_str());
+  if (options.threads)
+    text += format(", \"threads\": %d", options.threads);
+  return text + "}";
+}
+
 std::string wna16::reportJson(const BenchReport &report) {
   const Ceilings &ceilings = report.ceilings;
-  std::string text = "{\"ceilings\": {";
+  std::string text =
+      "{\"options\": " + optionsJson(report.options) + ",\n \"ceilings\": {";
   const char *separator = "";
   for (const Rate &rate : kRates) {
     text += separator;

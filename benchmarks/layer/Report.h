@@ -75,6 +75,7 @@ struct BenchRow {
 };
 
 struct BenchReport {
+  BenchOptions options; ///< `threads` being those that ran
   Ceilings ceilings;
   std::vector<BenchRow> rows;
 };
@@ -86,7 +87,7 @@ using BenchProgress = std::function<void(const BenchRow &, const Ceilings &)>;
 std::string headingText();
 std::string rowText(const BenchRow &row, const Ceilings &ceilings);
 std::string ceilingsText(const Ceilings &ceilings);
-/// {"ceilings": {..}, "rows": [..]}
+/// {"options": {..}, "ceilings": {..}, "rows": [..]}
 std::string reportJson(const BenchReport &report);
 
 } // namespace wna16

@@ -49,16 +49,26 @@ static Result<std::vector<int64_t>> numbersOf(llvm::StringRef option,
   return numbers;
 }
 
-static Failure checkLayout(const std::string &layout, const Backend &backend) {
-  std::vector<std::string> names;
-  for (const LayoutEntry &entry : allLayouts())
-    if (backend.run == runBench ||
-        llvm::StringRef(entry.name).starts_with(backend.name))
-      names.emplace_back(entry.name);
-  return llvm::is_contained(names, layout)
-             ? ok()
-             : usage("--layout: expected " + llvm::join(names, ", ") +
-                     " for backend " + backend.name + ", got '" + layout + "'");
+/// The layout of `name`, which holds codes that the backend reads.
+static Result<const LayoutEntry *> layoutOf(const std::string &name,
+                                            const Backend &backend) {
+  std::vector<std::string> fast, slow;
+  for (const LayoutEntry &entry : allLayouts()) {
+    const bool isCpu = backend.run == runBench;
+    if ((entry.codes4.empty() && entry.codes8.empty()) ||
+        (!isCpu && !llvm::StringRef(entry.name).starts_with(backend.name)))
+      continue;
+    if (entry.name == name)
+      return &entry;
+    const bool isFast = !isCpu || entry.codeShape == CodeShape::Panels32 ||
+                        entry.codeShape == CodeShape::Blocks32;
+    (isFast ? fast : slow).emplace_back(entry.name);
+  }
+  std::string expected = llvm::join(fast, ", ");
+  if (!slow.empty())
+    expected += ", or without a fast kernel " + llvm::join(slow, ", ");
+  return usage("--layout: expected " + expected + " for backend " +
+               backend.name + ", got '" + name + "'");
 }
 
 static Result<BenchOptions> optionsOf(const Arguments &arguments,
@@ -88,11 +98,12 @@ static Result<BenchOptions> optionsOf(const Arguments &arguments,
   if (!group)
     return group.takeFailure();
   options.group = *group;
-  options.zeroPoints = arguments.has("--zero-points");
   options.element = *parseScalarType(arguments.get("--dtype", "bf16"));
   options.layout = arguments.get("--layout", backend.layout);
-  if (Failure failure = checkLayout(options.layout, backend))
-    return failure;
+  Result<const LayoutEntry *> layout = layoutOf(options.layout, backend);
+  if (!layout)
+    return layout.takeFailure();
+  options.zeroPoints = arguments.has("--zero-points") || (*layout)->needsZeros;
   if (backend.run == runDeviceBench && arguments.has("--threads"))
     return usage("--threads: expected backend cpu, got '" + backend.name + "'");
   return options;
@@ -132,7 +143,7 @@ static constexpr Option kOptions[] = {
     {"--layout", "NAME", "of the weights (default: the backend's)"},
     {"--tokens", "M,..", "tokens of a call (default: 1,4,16,64,256,512)"},
     {"--threads", "T", "threads of a call (default: one per core)"},
-    {"--json", "", "print the report as JSON"},
+    {"--json", "", "print the report as JSON, with these options"},
 };
 
 const Command cli::benchCommand = {
@@ -146,9 +157,11 @@ const Command cli::benchCommand = {
     "fastest\n"
     "loop of f32 FMA or tensor instructions, all measured in the same run. "
     "The\n"
-    "error is that of some tokens against f64. marlin and humming measure the\n"
-    "current CUDA device, by replays of graphs. WNA16_ISA (portable, avx2,\n"
-    "avx512, amx) asks for lesser kernels of the CPU.\n",
+    "error is that of some tokens against f64. On the CPU, cpu_panels and\n"
+    "cpu_blocked have fast kernels; the last column of a row names the kernel\n"
+    "that ran. WNA16_ISA (portable, avx2, avx512, amx) asks for lesser ones.\n"
+    "marlin and humming measure the current CUDA device, by replays of "
+    "graphs.\n",
     kOptions,
     run,
 };

@@ -1,6 +1,7 @@
-"""bench.py TOKENS FLOPS_A_TOKEN ERROR < REPORT: checks `wna16 bench --json`.
+"""bench.py OPTIONS TOKENS FLOPS_A_TOKEN ERROR < REPORT
 
-Whatever the speed of the machine, its figures have to agree with one another.
+Checks `wna16 bench --json`, whose options are OPTIONS as JSON. Whatever the speed
+of the machine, its figures have to agree with one another.
 """
 
 import json
@@ -10,9 +11,10 @@ import sys
 ROW = ["tokens", "time_us", "gb_per_s", "gflop_per_s", "floor_us",
        "ratio_to_floor", "error"]
 
-tokens, flops, bound = sys.argv[1:]
+options, tokens, flops, bound = sys.argv[1:]
 report = json.load(sys.stdin)
-assert sorted(report) == ["ceilings", "rows"], report
+assert sorted(report) == ["ceilings", "options", "rows"], report
+assert report["options"] == json.loads(options), report["options"]
 ceilings = report["ceilings"]
 assert all(ceiling >= 0 for ceiling in ceilings.values()), ceilings
 assert ceilings["read_gb_per_s"] > 0, ceilings
