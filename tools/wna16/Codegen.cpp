@@ -15,6 +15,7 @@
 #include "Transforms/RegisterAll.h"
 #include "Transforms/Target.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -242,6 +243,21 @@ wna16::compileToObject(ModuleOp module, const CompileOptions &options) {
       std::make_unique<llvm::SmallVectorMemoryBuffer>(
           std::move(bytes), "wna16-module",
           /*RequiresNullTerminator=*/false));
+}
+
+ExpertsPlans wna16::findExpertsPlans(ModuleOp lowered) {
+  ExpertsPlans plans;
+  lowered.walk([&](LLVM::CallOp call) {
+    if (!call.getCallee() ||
+        !call.getCallee()->ends_with("_fused_experts_workspace"))
+      return;
+    auto address = call.getOperand(0).getDefiningOp<LLVM::AddressOfOp>();
+    auto global = lowered.lookupSymbol<LLVM::GlobalOp>(address.getGlobalName());
+    auto words = cast<DenseIntElementsAttr>(*global.getValue());
+    plans[call->getParentOfType<LLVM::LLVMFuncOp>().getName().str()].assign(
+        words.value_begin<int64_t>(), words.value_end<int64_t>());
+  });
+  return plans;
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,6 +24,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <map>
+
 namespace wna16 {
 
 struct CompileOptions {
@@ -52,6 +54,11 @@ Result<TargetAttr> readTarget(mlir::MLIRContext *context, llvm::StringRef text);
 /// object. Errors of passes are printed; the failure is then `reported()`.
 Result<std::unique_ptr<llvm::MemoryBuffer>>
 compileToObject(mlir::ModuleOp module, const CompileOptions &options);
+
+/// By the functions of a lowered module that give the size of a workspace: the
+/// plan of their fused experts in the runtime. Emulated ones have none.
+using ExpertsPlans = std::map<std::string, std::vector<int64_t>>;
+ExpertsPlans findExpertsPlans(mlir::ModuleOp lowered);
 
 /// Links an object into this process. The lookup owns the code.
 Result<SymbolLookup> linkInProcess(std::unique_ptr<llvm::MemoryBuffer> object);

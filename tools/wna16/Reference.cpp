@@ -247,23 +247,24 @@ static std::string cell(std::optional<double> value, const char *format) {
   return text;
 }
 
-static const char kRow[] =
-    "{0,5} {1,6} {2,10} {3,5} {4,10} {5,12} {6,10} {7,10} {8,6} {9,10}\n";
+static const char kRow[] = "{0,5} {1,6} {2,10} {3,5} {4,10} {5,12} {6,10} "
+                           "{7,10} {8,6} {9,10}  {10,-9} {11}\n";
 
 void cli::printHeader(llvm::raw_ostream &os) {
   os << llvm::formatv(kRow, "layer", "M", "logits", "ids", "weights",
-                      "experts_out", "out", "lp", "ratio", "tokens/s");
+                      "experts_out", "out", "lp", "ratio", "tokens/s",
+                      "backend", "kernel");
 }
 
 bool cli::printRow(const Comparison &row, const Tolerances &tolerances,
                    llvm::raw_ostream &os) {
   const char *error = "%.3g";
   const char *ids = !row.sameIds ? "-" : *row.sameIds ? "same" : "DIFFER";
-  os << llvm::formatv(kRow, row.layer, row.tokens, cell(row.logits, error), ids,
-                      cell(row.weights, error), cell(row.experts, error),
-                      cell(row.out, error), cell(row.yardstick, error),
-                      cell(row.ratio(), "%.2f"),
-                      cell(row.tokensPerSecond, "%.0f"));
+  os << llvm::formatv(
+      kRow, row.layer, row.tokens, cell(row.logits, error), ids,
+      cell(row.weights, error), cell(row.experts, error), cell(row.out, error),
+      cell(row.yardstick, error), cell(row.ratio(), "%.2f"),
+      cell(row.tokensPerSecond, "%.0f"), row.backend, row.kernel);
   if (!tolerances.all)
     return true;
   bool fits = true;

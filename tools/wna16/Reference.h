@@ -34,6 +34,7 @@ struct Comparison {
   int64_t layer = 0;
   int64_t tokens = 0;
   double tokensPerSecond = 0;
+  std::string backend, kernel;
   /// Relative Frobenius errors; nothing where the reference lacks the tensor.
   std::optional<double> logits, experts, out;
   std::optional<bool> sameIds;

@@ -94,8 +94,9 @@ struct Settings {
 /// Runs layers on inputs, and compares and keeps what they give.
 class Runner {
 public:
-  Runner(Module module, const Settings &settings)
-      : module(std::move(module)), settings(settings) {}
+  Runner(Module module, ExpertsPlans plans, const Settings &settings)
+      : module(std::move(module)), plans(std::move(plans)), settings(settings) {
+  }
 
   /// False: something is out of tolerance.
   Result<bool> run(llvm::ArrayRef<const MoELayer *> layers,
@@ -156,11 +157,26 @@ private:
       row = *compared;
     }
     row.tokensPerSecond = row.tokens / seconds;
+    row.backend = entry->backend;
+    row.kernel = kernelOf(*entry, row.tokens);
     bool fits = printRow(row, settings.tolerances, llvm::outs());
     printNonFinite(*outputs);
     llvm::outs().flush();
     keep(layer, tensor, std::move(*outputs));
     return fits;
+  }
+
+  /// The runtime's kernel of fused experts, on the CPU by its instruction set;
+  /// "-": they are code of the module.
+  std::string kernelOf(const ModuleFunction &function, int64_t tokens) const {
+    auto plan = plans.find(function.workspace);
+    if (plan == plans.end())
+      return "-";
+    const char *kernel =
+        (module.place() == Place::CUDA
+             ? wna16_cuda_fused_experts_kernel
+             : wna16_cpu_fused_experts_kernel)(plan->second.data(), tokens);
+    return kernel ? kernel : "-";
   }
 
   /// A value beyond the range of its type is said here, not found layers later.
@@ -264,6 +280,7 @@ private:
   }
 
   Module module;
+  const ExpertsPlans plans;
   const Settings &settings;
   std::vector<OutputTensor> results;
   double seconds = 0;
@@ -397,10 +414,11 @@ Result<std::string> targetOf(const Arguments &arguments,
   return target == "cuda" ? "cuda:sm_" + std::to_string(capability) : target;
 }
 
-/// Imports, compiles and loads the layers.
+/// Imports, compiles and loads the layers; gives their plans, too.
 Result<Module> buildModule(const Arguments &arguments,
                            const Checkpoint &checkpoint,
-                           const Settings &settings, Progress &progress) {
+                           const Settings &settings, Progress &progress,
+                           ExpertsPlans &plans) {
   std::unique_ptr<MLIRContext> context = makeContext();
   ImportOptions importing;
   importing.layers = settings.layers;
@@ -422,6 +440,7 @@ Result<Module> buildModule(const Arguments &arguments,
       compileToObject(**module, compiling);
   if (!object)
     return object.takeFailure();
+  plans = findExpertsPlans(**module);
   Result<SymbolLookup> lookup = linkInProcess(std::move(*object));
   if (!lookup)
     return lookup.takeFailure();
@@ -452,11 +471,12 @@ Result<int> run(const Arguments &arguments) {
   if (!layers)
     return layers.takeFailure();
   Progress progress;
+  ExpertsPlans plans;
   Result<Module> module =
-      buildModule(arguments, *checkpoint, settings, progress);
+      buildModule(arguments, *checkpoint, settings, progress, plans);
   if (!module)
     return module.takeFailure();
-  Runner runner(std::move(*module), settings);
+  Runner runner(std::move(*module), std::move(plans), settings);
   Result<bool> fits = runner.run(*layers, progress);
   if (!fits)
     return fits.takeFailure();
@@ -501,7 +521,9 @@ const Command cli::runCommand = {
     "for several layers or inputs as layers.L.out.M7. With --reference a "
     "table\n"
     "shows relative Frobenius errors; lp is the error of the reference's own\n"
-    "16-bit run, from the .json beside it, and ratio is out / lp. With\n"
+    "16-bit run, from the .json beside it, and ratio is out / lp. kernel is\n"
+    "what the runtime ran for the experts, on the CPU by its instruction set\n"
+    "(portable, avx2, avx512, amx), or - where they are compiled code. With\n"
     "--tolerance the same experts must be chosen too, with weights within\n"
     "1e-5. With --tp experts_out and out are the rank's part, whose sum over\n"
     "ranks is the whole; take --dtype f32 for exact sums, as each part is\n"
