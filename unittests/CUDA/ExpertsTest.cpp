@@ -266,9 +266,17 @@ TEST(Tiled, LongInputsOfFewTokens) {
     }
 }
 
+class Token : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (wna16_cuda_capability() < 90)
+      GTEST_SKIP() << "the kernel needs sm_90 or later";
+  }
+};
+
 /// One token: 2048 x 128 has its first product's inputs in four parts, 512 x 64
 /// a block a column; 448 fill no unit.
-TEST(Token, AllCodesGroupsAndShares) {
+TEST_F(Token, AllCodesGroupsAndShares) {
   const TiledCase cases[] = {
       {"marlin", ScalarType::BF16, 4, 128, false},
       {"marlin", ScalarType::BF16, 4, 64, true},
@@ -307,7 +315,7 @@ Layer tokenLayer(Random &random, int64_t topK) {
   return marlinLayer(random, 8, 1024, 128, 1, topK);
 }
 
-TEST(Token, MissingExpertsAndTheSameTwice) {
+TEST_F(Token, MissingExpertsAndTheSameTwice) {
   Random random(19);
   Layer layer = tokenLayer(random, 4);
   const std::vector<int32_t> routings[] = {
@@ -337,7 +345,7 @@ TEST(Token, MissingExpertsAndTheSameTwice) {
   expectRight(layer, "map");
 }
 
-TEST(Token, BiasesActivationsAndWeightsOnInput) {
+TEST_F(Token, BiasesActivationsAndWeightsOnInput) {
   const std::pair<int64_t, double> activations[] = {
       {WNA16_SILU, std::numeric_limits<double>::infinity()},
       {WNA16_SILU, 7},
@@ -360,7 +368,7 @@ TEST(Token, BiasesActivationsAndWeightsOnInput) {
     }
 }
 
-TEST(Token, LeavesTheRest) {
+TEST_F(Token, LeavesTheRest) {
   Random random(21);
   Layer layer = tokenLayer(random, 4);
   EXPECT_STREQ(wna16_cuda_fused_experts_kernel(&layer.plan, 2), "stream");

@@ -19,6 +19,9 @@ namespace wna16::cuda {
 struct DeviceInfo {
   int multiprocessors = 0;
   int capability = 0; ///< 90 for sm_90
+  /// What kernels were compiled for, in the same form. Less than `capability`
+  /// where the driver compiled them anew for a later device.
+  int code = 0;
 };
 
 /// The calling thread's current device; null, with a status, when there is none

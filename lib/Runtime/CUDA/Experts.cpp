@@ -22,10 +22,10 @@ static constexpr ExpertsDevice kDevice = {2, "cuda", kSlotsPerRound, INT32_MAX};
 static const ExpertsKernel *const kernels[] = {&wideExperts, &tokenExperts,
                                                &streamExperts, &plainExperts};
 
-static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan,
-                                         int capability, int64_t tokens) {
+static const ExpertsKernel &chooseKernel(const ExpertsPlan &plan, int code,
+                                         int64_t tokens) {
   for (const ExpertsKernel *kernel : kernels)
-    if (kernel->takes(plan, capability, tokens))
+    if (kernel->takes(plan, code, tokens))
       return *kernel;
   return plainExperts;
 }
@@ -146,7 +146,7 @@ static const char *expertsKernel(const void *plan, int64_t tokens) {
       !countTokens(kDevice, experts, tokens, total))
     return nullptr;
   const DeviceInfo *device = currentDevice(kKernel);
-  return device ? chooseKernel(experts, device->capability,
+  return device ? chooseKernel(experts, device->code,
                                tokensPerRound(experts, total))
                       .name
                 : nullptr;
@@ -185,9 +185,9 @@ static wna16_status fusedExperts(const void *plan, const wna16_tensor *tensors,
   ExpertsRound round = describeCall(experts, arguments, *device, stream);
   round.buffers = layOut(experts, arguments.tokens, carver);
   const int64_t step = tokensPerRound(experts, arguments.tokens);
-  const ExpertsKernel &kernel =
-      isAligned(arguments) ? chooseKernel(experts, device->capability, step)
-                           : plainExperts;
+  const ExpertsKernel &kernel = isAligned(arguments)
+                                    ? chooseKernel(experts, device->code, step)
+                                    : plainExperts;
   for (; total < arguments.tokens; total += step)
     if (!runRound(experts, arguments, kernel, round, total,
                   std::min(step, arguments.tokens - total)))

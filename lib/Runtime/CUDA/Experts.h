@@ -54,10 +54,11 @@ struct ExpertsRound {
 };
 
 /// One way to run fused experts; the first in the table that takes a call runs
-/// it. Launches only: false, with a status, when one could not be made.
+/// it; `code` is that of DeviceInfo. Launches only: false, with a status, when
+/// one could not be made.
 struct ExpertsKernel {
   const char *name;
-  bool (*takes)(const ExpertsPlan &plan, int capability, int64_t tokens);
+  bool (*takes)(const ExpertsPlan &plan, int code, int64_t tokens);
   bool (*run)(const ExpertsRound &round);
 };
 

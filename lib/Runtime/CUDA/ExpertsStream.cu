@@ -22,9 +22,9 @@ static constexpr const char *kKernel = "fused_experts";
 static constexpr int64_t kMaxSummed = Buffers::kPartSlots, kMostSplits = 16;
 
 /// How inputs are shared depends on the number of tokens.
-static bool takes(const ExpertsPlan &plan, int capability, int64_t) {
+static bool takes(const ExpertsPlan &plan, int code, int64_t) {
   const ScalarType element = plan.element();
-  return capability >= 90 && !plan.fields.batch_invariant &&
+  return code >= 90 && !plan.fields.batch_invariant &&
          element != ScalarType::F32 && plan.fields.hidden % 8 == 0 &&
          isTiled(plan.w13, element) && isTiled(plan.w2, element);
 }

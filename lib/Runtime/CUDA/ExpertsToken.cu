@@ -80,12 +80,11 @@ static bool fits(const ExpertsPlan &plan, int64_t multiprocessors) {
   return bytes <= kRoom;
 }
 
-static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
+static bool takes(const ExpertsPlan &plan, int code, int64_t tokens) {
   const ScalarType element = plan.element();
   const wna16_experts_plan &fields = plan.fields;
-  if (capability < 90 || tokens != 1 || fields.batched ||
-      fields.batch_invariant || element == ScalarType::F32 || !plan.isGated() ||
-      fields.hidden % 8 != 0)
+  if (code < 90 || tokens != 1 || fields.batched || fields.batch_invariant ||
+      element == ScalarType::F32 || !plan.isGated() || fields.hidden % 8 != 0)
     return false;
   for (const WeightSpec *weight : {&plan.w13, &plan.w2})
     if (!isTiled(*weight, element) || weight->bits() != 4)

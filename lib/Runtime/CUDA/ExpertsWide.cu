@@ -28,13 +28,13 @@ static int64_t twiceFewSlots(const ExpertsPlan &plan) {
   return std::min(plan.w13.input, plan.w2.input) >= 2048 ? 16 : 9;
 }
 
-static bool takes(const ExpertsPlan &plan, int capability, int64_t tokens) {
+static bool takes(const ExpertsPlan &plan, int code, int64_t tokens) {
   const ScalarType element = plan.element();
   const wna16_experts_plan &fields = plan.fields;
   const bool many =
       tokens * fields.top_k * 2 > plan.w13.experts * twiceFewSlots(plan);
   // Sums along the inputs are the same in every tile: that is for all tokens.
-  return (many || fields.batch_invariant) && capability == 90 &&
+  return (many || fields.batch_invariant) && code == 90 &&
          element != ScalarType::F32 && plan.isGated() &&
          fields.hidden % 8 == 0 && isWide(plan.w13, element) &&
          isWide(plan.w2, element);

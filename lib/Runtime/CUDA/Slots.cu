@@ -197,7 +197,7 @@ bool cuda::sortSlots(const ExpertsRound &round, int tile, bool shortLast) {
     return false;
   Launch how;
   how.grid = 1;
-  if (round.device->capability >= 90 && round.routing.slots > kSlotsOfBlock)
+  if (round.device->code >= 90 && round.routing.slots > kSlotsOfBlock)
     how.grid.z = how.cluster = kSortBlocks;
   how.block = kSortThreads;
   how.shared = 2 * static_cast<size_t>(round.routing.experts) * sizeof(int32_t);

@@ -1,4 +1,4 @@
-//===- Device.cpp - The CUDA device and its errors ----------------------===//
+//===- Device.cu - The CUDA device and its errors -----------------------===//
 //
 // Part of the WNA16 project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -23,6 +23,28 @@ bool cuda::check(const char *kernel, const char *what, cudaError_t error) {
   return false;
 }
 
+/// Compiled as all kernels are.
+static __global__ void anyKernel() {}
+
+static bool askCode(const char *kernel, DeviceInfo &info) {
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, anyKernel);
+  if (error == cudaErrorNoKernelImageForDevice ||
+      error == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();
+    setStatus(WNA16_UNSUPPORTED,
+              "%s: this build has no kernels for a device of compute "
+              "capability %d.%d; -DWNA16_CUDA_ARCHITECTURES=%d makes some",
+              kernel, info.capability / 10, info.capability % 10,
+              info.capability);
+    return false;
+  }
+  if (!check(kernel, "asking for a kernel's attributes", error))
+    return false;
+  info.code = attributes.ptxVersion;
+  return true;
+}
+
 static bool ask(const char *kernel, int device, DeviceInfo &info) {
   int major = 0, minor = 0;
   struct {
@@ -38,7 +60,7 @@ static bool ask(const char *kernel, int device, DeviceInfo &info) {
       return false;
   info.capability = 10 * major + minor;
   if (info.capability >= 80)
-    return true;
+    return askCode(kernel, info);
   setStatus(WNA16_UNSUPPORTED,
             "%s: expected a device of compute capability 8.0 or more, got "
             "%d.%d",
