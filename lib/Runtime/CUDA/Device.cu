@@ -34,9 +34,9 @@ static bool askCode(const char *kernel, DeviceInfo &info) {
     cudaGetLastError();
     setStatus(WNA16_UNSUPPORTED,
               "%s: this build has no kernels for a device of compute "
-              "capability %d.%d; -DWNA16_CUDA_ARCHITECTURES=%d makes some",
+              "capability %d.%d; -DWNA16_CUDA_ARCHITECTURES=%d%s makes some",
               kernel, info.capability / 10, info.capability % 10,
-              info.capability);
+              info.capability, info.capability == 90 ? "a" : "");
     return false;
   }
   if (!check(kernel, "asking for a kernel's attributes", error))
