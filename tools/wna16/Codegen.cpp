@@ -252,6 +252,8 @@ ExpertsPlans wna16::findExpertsPlans(ModuleOp lowered) {
         !call.getCallee()->ends_with("_fused_experts_workspace"))
       return;
     auto address = call.getOperand(0).getDefiningOp<LLVM::AddressOfOp>();
+    if (!address)
+      return;
     auto global = lowered.lookupSymbol<LLVM::GlobalOp>(address.getGlobalName());
     auto words = cast<DenseIntElementsAttr>(*global.getValue());
     plans[call->getParentOfType<LLVM::LLVMFuncOp>().getName().str()].assign(
