@@ -208,6 +208,13 @@ private:
     return (stored + zeros.add) & zeros.mask;
   }
 
+  /// What threads of a block fetch, one after the other.
+  uint32_t fetchedZero(BlockPlace place, uint32_t number) const {
+    EXPECT_LT(number, recode->count);
+    return zeroAt(recode->zeros, place, number,
+                  static_cast<int>(number >> move.threadBits));
+  }
+
   void reorderOut(uint32_t item, uint32_t thread) {
     uint32_t held[kHeldWords];
     for (int word = 0; word < kHeldWords; ++word)
@@ -215,9 +222,11 @@ private:
     const std::optional<BlockPlace> place = placeAt(item, thread);
     auto rewrite = [&] {
       for (int word = 0; place && word < kHeldWords; ++word)
-        held[word] =
-            recodeWord(held[word], zeroAt(recode->zeros, *place, thread, word),
-                       recode->toFP8);
+        held[word] = recodeWord(
+            held[word],
+            fetchedZero(*place, sumOf(recode->inTable, inBlock(thread)) +
+                                    recode->inTable.access[word]),
+            recode->toFP8);
     };
     if (recode && recode->asRead)
       rewrite();

@@ -32,6 +32,16 @@ __device__ void fetchBytes(uint32_t shared, const void *global) {
                  "l"(global));
 }
 
+/// Ends a batch of fetches; batches arrive in order.
+__device__ inline void endBatch() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits until at most so many batches are on their way.
+template <int Batches>
+__device__ void waitForBatches() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Batches) : "memory");
+}
+
 __device__ inline void waitForFetches() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -42,8 +52,9 @@ struct __align__(16) Way {
   uint8_t *to;
 };
 
+template <int Buffers = 2>
 struct MoverMemory {
-  uint8_t buffer[2][MovePlan::kMaxBytes];
+  uint8_t buffer[Buffers][MovePlan::kMaxBytes];
   /// Of the blocks of the next turns, those of one turn side by side.
   Way ways[kMoveThreads];
 };
@@ -55,13 +66,16 @@ public:
   using Target = uint8_t *;
 
   const BlockMove &move;
-  MoverMemory &shared;
+  uint8_t (*buffers)[MovePlan::kMaxBytes];
+  Way *ways;
   uint32_t block; ///< which of those that are moved at once is the thread's
   uint32_t fill, read, write, drain; ///< in a buffer
   uint32_t in, out;                  ///< in memory
 
-  __device__ BlockMover(const BlockMove &move, MoverMemory &shared)
-      : move(move), shared(shared), block(threadIdx.x >> move.threadBits) {
+  template <int Buffers>
+  __device__ BlockMover(const BlockMove &move, MoverMemory<Buffers> &shared)
+      : move(move), buffers(shared.buffer), ways(shared.ways),
+        block(threadIdx.x >> move.threadBits) {
     const uint32_t thread = threadIdx.x & ((1u << move.threadBits) - 1);
     const uint32_t base = block << (move.threadBits + 5);
     fill = base + sumWithoutCarry(move.source.shared, thread);
@@ -95,7 +109,7 @@ public:
       way = {move.from + addressOf(move.source, place),
              move.to + addressOf(move.target, place)};
     }
-    shared.ways[threadIdx.x] = way;
+    ways[threadIdx.x] = way;
   }
 
   /// Which of the ways is that of a turn.
@@ -104,15 +118,19 @@ public:
     return turn % turns * move.blocksAtOnce() + block;
   }
 
+  /// Before everyone meets to put a block in order.
+  template <typename Target>
+  __device__ void arrive(const Target &) const {}
+
   /// Begins to bring the block of a turn into a buffer.
   __device__ Target fetch(uint32_t turn, uint32_t stage) const {
-    const Way way = shared.ways[wayOf(turn)];
+    const Way way = ways[wayOf(turn)];
     if (!way.to)
       return nullptr;
     const BlockSide &side = move.source;
     const uint8_t *from = way.from + in;
     const auto to =
-        static_cast<uint32_t>(__cvta_generic_to_shared(shared.buffer[stage]));
+        static_cast<uint32_t>(__cvta_generic_to_shared(buffers[stage]));
     if (side.wide) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
@@ -129,7 +147,7 @@ public:
 
   __device__ void store(Target to, uint32_t stage) const {
     const BlockSide &side = move.target;
-    const uint8_t *from = shared.buffer[stage];
+    const uint8_t *from = buffers[stage];
     if (side.wide) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
@@ -150,7 +168,7 @@ public:
 #pragma unroll
     for (int i = 0; i < kHeldWords; ++i)
       words[i] = *reinterpret_cast<const uint32_t *>(
-          shared.buffer[stage] + (read ^ move.read.access[i]));
+          buffers[stage] + (read ^ move.read.access[i]));
   }
 
   /// Everyone has read before someone writes.
@@ -159,7 +177,7 @@ public:
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kHeldWords; ++i)
-      *reinterpret_cast<uint32_t *>(shared.buffer[stage] +
+      *reinterpret_cast<uint32_t *>(buffers[stage] +
                                     (write ^ move.write.access[i])) = words[i];
     __syncthreads();
   }
@@ -185,6 +203,7 @@ __device__ void runMover(Mover &&mover, uint32_t first, uint32_t items,
     // Whoever reads ways that others wrote has met them since.
     if (turn % (1u << mover.move.threadBits) == 0)
       mover.plan(first + turn * count, count);
+    mover.arrive(next);
     waitForFetches();
     // What was in the other buffer has been stored, too.
     __syncthreads();

@@ -109,12 +109,31 @@ std::optional<BlockRecode> cuda::planRecode(CodeSource source, CodeType to,
     return std::nullopt;
   recode.toFP8 = to == CodeType::U4FP8;
   recode.zeros = zerosOf(source, bits);
+  // Bits that tell zero points apart, in the order of their addresses: lanes
+  // fetch what lies side by side.
+  std::vector<int> apart;
+  for (int bit = 0; bit < bits.count(); ++bit)
+    if (terms(bits.source[bit]))
+      apart.push_back(bit);
+  std::sort(apart.begin(), apart.end(), [&](int a, int b) {
+    return terms(bits.source[a]) < terms(bits.source[b]);
+  });
+  const size_t threadBits = bits.threads.size();
+  if (apart.size() > threadBits + 1)
+    return std::nullopt;
+  recode.count = 1u << apart.size();
   ThreadTerms &units = recode.zeros.units;
-  for (size_t bit = 0; bit < bits.threads.size(); ++bit)
-    units.bit[bit] = terms(bits.source[bits.threads[bit]]);
-  listHeld(
-      recode.asRead ? bits.read : bits.write, /*carries=*/true,
-      [&](int bit) { return terms(bits.source[bit]); }, units.access);
+  for (size_t i = 0; i < apart.size(); ++i)
+    (i < threadBits ? units.bit[i] : units.access[1]) =
+        terms(bits.source[apart[i]]);
+  auto inTable = [&](int bit) -> uint32_t {
+    const auto at = std::find(apart.begin(), apart.end(), bit);
+    return at == apart.end() ? 0 : 1u << (at - apart.begin());
+  };
+  for (size_t bit = 0; bit < threadBits; ++bit)
+    recode.inTable.bit[bit] = inTable(bits.threads[bit]);
+  listHeld(recode.asRead ? bits.read : bits.write, /*carries=*/true, inTable,
+           recode.inTable.access);
   return recode;
 }
 

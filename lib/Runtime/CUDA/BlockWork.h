@@ -40,8 +40,12 @@ struct BlockZeros {
 
 /// Rewrites codes for fp8 activations around their zero points, or back.
 struct BlockRecode {
-  BlockZeros zeros;   ///< one for each word that a thread holds
-  int32_t asRead = 0; ///< words as they are read; otherwise as written
+  /// What a thread fetches at most.
+  static constexpr int kFetched = 2;
+  BlockZeros zeros;    ///< all of a block, as its threads fetch them
+  uint32_t count = 1;  ///< of them
+  ThreadTerms inTable; ///< which are those of the words that a thread holds
+  int32_t asRead = 0;  ///< words as they are read; otherwise as written
   int32_t toFP8 = 0;
 };
 

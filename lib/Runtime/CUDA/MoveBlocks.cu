@@ -21,7 +21,7 @@ static constexpr int kResident = 6;
 /// are operands of instructions.
 __global__ void __launch_bounds__(kMoveThreads, kResident)
     moveBlocksKernel(const __grid_constant__ BlockMoves p) {
-  __shared__ __align__(128) MoverMemory shared;
+  __shared__ __align__(128) MoverMemory<> shared;
   uint32_t first = blockIdx.x;
 #pragma unroll
   for (int i = 0; i < BlockMoves::kMax; ++i) {

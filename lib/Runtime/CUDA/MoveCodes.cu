@@ -31,9 +31,11 @@ struct CodeMove {
   UnitMoves sides;
 };
 
-struct CodeMemory : MoverMemory {
+struct CodeMemory : MoverMemory<> {
   /// Beside each way, a place in another tensor.
   int64_t places[kMoveThreads];
+  /// Zero points of the blocks that are put in order.
+  uint8_t zeros[kMoveThreads * BlockRecode::kFetched];
 };
 
 class PlainMover : public BlockMover {
@@ -63,11 +65,24 @@ __device__ int64_t placeOf(const BlockZeros &zeros, const BlockSide &source,
          groupTerm(zeros.map, input / zeros.group) + rowTerm(zeros.map, row);
 }
 
-__device__ uint32_t zeroAt(const BlockZeros &zeros, int64_t place) {
-  return zeros.data
-             ? (codeAt(zeros.data, zeros.bits, place) + zeros.add) & zeros.mask
-             : zeros.implied;
-}
+/// A zero point on its way: nothing looks at the byte, and waits for it, before
+/// the value is asked for.
+struct ZeroByte {
+  uint32_t byte = 0, shift = 0;
+
+  __device__ void fetch(const BlockZeros &zeros, int64_t place) {
+    if (!zeros.data)
+      return;
+    const bool whole = zeros.bits == 8;
+    byte = zeros.data[whole ? place : place >> 1];
+    shift = whole ? 0 : 4 * (static_cast<uint32_t>(place) & 1);
+  }
+
+  __device__ uint32_t value(const BlockZeros &zeros) const {
+    const uint32_t stored = (byte >> shift) & ((1u << zeros.bits) - 1);
+    return zeros.data ? (stored + zeros.add) & zeros.mask : zeros.implied;
+  }
+};
 
 /// A mover that looks for zero points.
 template <typename Work>
@@ -104,7 +119,7 @@ public:
   using Work = BlockSums;
   struct Target {
     uint8_t *to = nullptr;
-    uint32_t zero[2] = {};
+    ZeroByte zero[2];
     __device__ explicit operator bool() const { return to; }
   };
 
@@ -132,7 +147,7 @@ public:
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       if (writes(i))
-        target.zero[i] = zeroAt(work.zeros, place + work.zeros.units.access[i]);
+        target.zero[i].fetch(work.zeros, place + work.zeros.units.access[i]);
     return target;
   }
 
@@ -142,14 +157,15 @@ public:
 
   __device__ void store(const Target &target, uint32_t stage) const {
     BlockMover::store(target.to, stage);
-    const uint32_t both = addUp(shared.buffer[stage]);
+    const uint32_t both = addUp(buffers[stage]);
     uint8_t *to = target.to - out + after;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       if (writes(i))
         *reinterpret_cast<int32_t *>(to + work.bytes.access[i]) =
             static_cast<int32_t>((both >> (16 * i)) & 0xffff) -
-            static_cast<int32_t>(target.zero[i]) * work.length;
+            static_cast<int32_t>(target.zero[i].value(work.zeros)) *
+                work.length;
   }
 
 private:
@@ -193,34 +209,44 @@ public:
   using Work = BlockRecode;
   struct Target {
     uint8_t *to = nullptr;
-    int64_t place = 0;
+    ZeroByte zero[BlockRecode::kFetched];
     __device__ explicit operator bool() const { return to; }
   };
 
   __device__ RecodeMover(const CodeMove<Work> &p, CodeMemory &shared)
-      : ZeroMover(p, shared), zero(sumOf(work.zeros.units, thread())) {}
+      : ZeroMover(p, shared), table(shared.zeros), fetched(thread()),
+        zero(sumOf(work.zeros.units, thread())),
+        inTable(tableOf(0) + sumOf(work.inTable, thread())) {}
 
   __device__ Target fetch(uint32_t turn, uint32_t stage) const {
     Target target;
     target.to = BlockMover::fetch(turn, stage);
-    if (target.to)
-      target.place = places[wayOf(turn)] + zero;
+    if (!target.to)
+      return target;
+    const int64_t place = places[wayOf(turn)] + zero;
+#pragma unroll
+    for (int i = 0; i < BlockRecode::kFetched; ++i)
+      if (fetches(i))
+        target.zero[i].fetch(work.zeros, place + work.zeros.units.access[i]);
     return target;
   }
 
-  __device__ void reorder(const Target &target, uint32_t stage) const {
-    uint32_t zeros[kHeldWords] = {}, words[kHeldWords];
-    if (target.to)
+  __device__ void arrive(const Target &target) const {
 #pragma unroll
-      for (int i = 0; i < kHeldWords; ++i)
-        zeros[i] =
-            zeroAt(work.zeros, target.place + work.zeros.units.access[i]);
+    for (int i = 0; i < BlockRecode::kFetched; ++i)
+      if (fetches(i))
+        table[tableOf(fetched + (i << move.threadBits))] =
+            static_cast<uint8_t>(target.zero[i].value(work.zeros));
+  }
+
+  __device__ void reorder(const Target &, uint32_t stage) const {
+    uint32_t words[kHeldWords];
     readWords(stage, words);
     if (work.asRead)
-      recode(words, zeros);
+      recode(words);
     permute(move, words);
     if (!work.asRead)
-      recode(words, zeros);
+      recode(words);
     writeWords(stage, words);
   }
 
@@ -229,14 +255,23 @@ public:
   }
 
 private:
-  __device__ void recode(uint32_t (&words)[kHeldWords],
-                         const uint32_t (&zeros)[kHeldWords]) const {
-#pragma unroll
-    for (int i = 0; i < kHeldWords; ++i)
-      words[i] = recodeWord(words[i], zeros[i], work.toFP8);
+  /// Where a zero point of the thread's block is.
+  __device__ uint32_t tableOf(uint32_t number) const {
+    return (block << move.threadBits) * BlockRecode::kFetched + number;
+  }
+  __device__ bool fetches(uint32_t i) const {
+    return fetched + (i << move.threadBits) < work.count;
   }
 
-  uint32_t zero;
+  __device__ void recode(uint32_t (&words)[kHeldWords]) const {
+#pragma unroll
+    for (int i = 0; i < kHeldWords; ++i)
+      words[i] = recodeWord(words[i], table[inTable + work.inTable.access[i]],
+                            work.toFP8);
+  }
+
+  uint8_t *table;
+  uint32_t fetched, zero, inTable;
 };
 
 } // namespace
@@ -277,7 +312,10 @@ __global__ void __launch_bounds__(kMoveThreads, Mover::kResident)
 
 namespace {
 
-struct SortMemory : MoverMemory {
+/// Few CUDA blocks are resident: each has more on its way.
+constexpr uint32_t kSortBuffers = 4;
+
+struct SortMemory : MoverMemory<kSortBuffers> {
   /// Of each block of a slice that leaves it, where to, its first input, and
   /// what its first output adds.
   struct Leaving {
@@ -333,22 +371,26 @@ private:
     }
   }
 
-  /// While a block is put in order the next is on its way.
+  /// While a block is put in order the next ones are on their way.
   __device__ void fill() const {
     const uint32_t atOnce = work.in.blocksAtOnce();
     const uint32_t turns = (work.blocksIn + atOnce - 1) / atOnce;
-    for (uint32_t turn = 0; turn <= turns; ++turn) {
-      waitForFetches();
-      __syncthreads();
+    auto fetch = [&](uint32_t turn) {
       if (turn < turns)
-        into.fetch(turn, turn % 2);
-      if (turn == 0)
-        continue;
-      uint8_t *to = shared.ways[into.wayOf(turn - 1)].to;
+        into.fetch(turn, turn % kSortBuffers);
+      endBatch();
+    };
+    for (uint32_t turn = 0; turn < kSortBuffers - 1; ++turn)
+      fetch(turn);
+    for (uint32_t turn = 0; turn < turns; ++turn) {
+      waitForBatches<kSortBuffers - 2>();
+      __syncthreads();
+      fetch(turn + kSortBuffers - 1);
+      uint8_t *to = shared.ways[into.wayOf(turn)].to;
       if (!to)
         continue;
       uint32_t words[kHeldWords];
-      into.readWords((turn - 1) % 2, words);
+      into.readWords(turn % kSortBuffers, words);
       permute(work.in, words);
       const auto first = static_cast<uint32_t>(to - slice) + written;
 #pragma unroll
@@ -359,25 +401,38 @@ private:
     }
   }
 
+  /// The block of those that leave at once from `first` on.
+  __device__ const SortMemory::Leaving &leaving(uint32_t first) const {
+    return shared.leaving[min(first + outOf.block, work.blocksOut - 1)];
+  }
+
+  /// Which rows the words of a block are in.
+  __device__ void fetchRows(const int32_t *rows, uint32_t first,
+                            uint32_t (&fetched)[kHeldWords]) const {
+    rows += leaving(first).input;
+#pragma unroll
+    for (int i = 0; i < kHeldWords; ++i)
+      fetched[i] =
+          static_cast<uint32_t>(__ldg(rows + work.inputTerms.access[i]));
+  }
+
   __device__ void empty(const int32_t *rows) const {
     const uint32_t atOnce = p.move.blocksAtOnce();
     uint32_t stage = 0;
+    uint32_t next[kHeldWords];
+    fetchRows(rows, 0, next);
     for (uint32_t first = 0; first < work.blocksOut; first += atOnce) {
-      const uint32_t number = first + outOf.block;
-      const bool moves = number < work.blocksOut;
-      const SortMemory::Leaving block =
-          shared.leaving[moves ? number : work.blocksOut - 1];
+      const bool moves = first + outOf.block < work.blocksOut;
+      const SortMemory::Leaving block = leaving(first);
       uint32_t words[kHeldWords];
 #pragma unroll
       for (int i = 0; i < kHeldWords; ++i)
-        words[i] = static_cast<uint32_t>(
-            __ldg(rows + block.input + work.inputTerms.access[i]));
-#pragma unroll
-      for (int i = 0; i < kHeldWords; ++i)
         words[i] = *reinterpret_cast<const uint32_t *>(
-            slice + inSlice((words[i] << work.rowBits) + block.output + output +
+            slice + inSlice((next[i] << work.rowBits) + block.output + output +
                                 work.outputTerms.access[i],
                             work.rowBits));
+      if (first + atOnce < work.blocksOut)
+        fetchRows(rows, first + atOnce, next);
       permute(p.move, words);
 #pragma unroll
       for (int i = 0; i < kHeldWords; ++i)
