@@ -146,20 +146,34 @@ sliceBlock(const BlockAddress &side, const BlockSort &sort,
   return block;
 }
 
+/// 255 where a byte's highest bit is set, otherwise 0.
+WNA16_HOST_DEVICE inline uint32_t spreadTops(uint32_t word) {
+#ifdef __CUDA_ARCH__
+  uint32_t spread;
+  asm("prmt.b32 %0, %1, 0, 0xba98;" : "=r"(spread) : "r"(word));
+  return spread;
+#else
+  return ((word >> 7) & 0x01010101) * 255;
+#endif
+}
+
 /// Eight codes with one zero point: v >= z ? v - z : 15 - v, or back.
 WNA16_HOST_DEVICE inline uint32_t recodeWord(uint32_t word, uint32_t zero,
                                              bool toFP8) {
-  constexpr uint32_t kLow = 0x0f0f0f0f, kOnes = 0x01010101;
-  uint32_t result = 0;
-  for (int half = 0; half < 8; half += 4) {
-    const uint32_t codes = (word >> half) & kLow;
-    // Bit 4 of a byte: whether the difference, or the sum, needs no other form.
-    const uint32_t moved = toFP8 ? (codes | 0x10101010) - zero * kOnes
-                                 : (codes + zero * kOnes) ^ 0x10101010;
-    const uint32_t keeps = ((moved >> 4) & kOnes) * 15;
-    result |= ((moved & keeps) | ((codes ^ kLow) & ~keeps & kLow)) << half;
+  constexpr uint32_t kLow = 0x0f0f0f0f;
+  const uint32_t zeros = zero * 0x01010101;
+  uint32_t halves[2];
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t codes = (word >> (4 * i)) & kLow;
+    // The highest bit of a byte: whether the difference is none below 0, or the
+    // sum is none that a code holds.
+    const uint32_t moved =
+        toFP8 ? (codes | 0x80808080) - zeros : codes + zeros + 0x70707070;
+    const uint32_t tops = spreadTops(moved);
+    const uint32_t keeps = toFP8 ? tops : ~tops;
+    halves[i] = (moved & keeps) | (~codes & ~keeps);
   }
-  return result;
+  return (halves[0] & kLow) | ((halves[1] << 4) & ~kLow);
 }
 
 } // namespace wna16::cuda

@@ -204,6 +204,7 @@ private:
 // Codes for fp8 activations
 //===----------------------------------------------------------------------===//
 
+template <bool ToFP8>
 class RecodeMover : public ZeroMover<BlockRecode> {
 public:
   using Work = BlockRecode;
@@ -266,8 +267,8 @@ private:
   __device__ void recode(uint32_t (&words)[kHeldWords]) const {
 #pragma unroll
     for (int i = 0; i < kHeldWords; ++i)
-      words[i] = recodeWord(words[i], table[inTable + work.inTable.access[i]],
-                            work.toFP8);
+      words[i] =
+          recodeWord(words[i], table[inTable + work.inTable.access[i]], ToFP8);
   }
 
   uint8_t *table;
@@ -510,7 +511,10 @@ bool cuda::moveWeight(const char *kernel, const BlockMove &codes,
   if (work.sort)
     return sortCodes(kernel, codes, *work.sort, sides, stream);
   if (work.recode)
-    return moveCodes<RecodeMover>(kernel, codes, *work.recode, sides, stream);
+    return (work.recode->toFP8 ? moveCodes<RecodeMover<true>>
+                               : moveCodes<RecodeMover<false>>)(kernel, codes,
+                                                                *work.recode,
+                                                                sides, stream);
   if (work.sums)
     return moveCodes<SumMover>(kernel, codes, *work.sums, sides, stream);
   return moveCodes<PlainMover>(kernel, codes, {}, sides, stream);
