@@ -58,6 +58,21 @@ enum class CodeType : int64_t {
   U4FP8 = 7,
 };
 
+/// The zero point of unsigned codes Q where none is stored.
+constexpr int impliedZero(CodeType code) {
+  switch (code) {
+  case CodeType::U4B8:
+  case CodeType::S4:
+  case CodeType::U4FP8:
+    return 8;
+  case CodeType::U8B128:
+  case CodeType::S8:
+    return 128;
+  default:
+    return 0;
+  }
+}
+
 /// What scales are stored times, in their own type. Kernels put a code's bits
 /// into an e4m3 number, whose smallest is 1 / 512; a power of two, so that
 /// multiplying and dividing are exact.

@@ -65,21 +65,6 @@ inline std::string scaleRule(const WeightSpec &spec) {
   return rule;
 }
 
-/// The zero point that a code type implies, as an unsigned code.
-inline int impliedZero(CodeType code) {
-  switch (code) {
-  case CodeType::U4B8:
-  case CodeType::S4:
-  case CodeType::U4FP8:
-    return 8;
-  case CodeType::U8B128:
-  case CodeType::S8:
-    return 128;
-  default:
-    return 0;
-  }
-}
-
 /// A stored code as the unsigned code Q, given its zero point.
 inline uint32_t toUnsigned(CodeType type, uint32_t code, int zero) {
   switch (type) {

@@ -129,23 +129,6 @@ Coordinates emulation::emitCoordinates(Emitter &e, const AddressMap &map,
 // WeightReader
 //===----------------------------------------------------------------------===//
 
-int64_t emulation::impliedZero(CodeType code) {
-  switch (code) {
-  case CodeType::U4B8:
-  case CodeType::S4:
-  case CodeType::U4FP8:
-    return 8;
-  case CodeType::U8B128:
-  case CodeType::S8:
-    return 128;
-  case CodeType::U4:
-  case CodeType::U8:
-  case CodeType::Dense:
-    return 0;
-  }
-  llvm_unreachable("unknown code type");
-}
-
 Value emulation::encode(Emitter &e, CodeType code, Value unsignedCode,
                         Value zero) {
   switch (code) {

@@ -94,8 +94,6 @@ Coordinates emitCoordinates(Emitter &emitter, const AddressMap &map, Axis inner,
                             int64_t halves, int64_t outputs,
                             mlir::Value address);
 
-/// The zero point that a code implies when none are stored.
-int64_t impliedZero(CodeType code);
 /// Turns an unsigned code into what `code` stores for it; all i32.
 mlir::Value encode(Emitter &emitter, CodeType code, mlir::Value unsignedCode,
                    mlir::Value zero);

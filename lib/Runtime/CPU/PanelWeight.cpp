@@ -17,19 +17,10 @@ using namespace wna16;
 static constexpr int64_t kLeastBlock = 16;
 static constexpr int64_t kMostBlock = 128;
 
-/// The zero point that codes imply; -1: they are no codes that kernels read.
-static int impliedZero(CodeType code) {
-  switch (code) {
-  case CodeType::U4:
-  case CodeType::U8:
-    return 0;
-  case CodeType::U4B8:
-    return 8;
-  case CodeType::U8B128:
-    return 128;
-  default:
-    return -1;
-  }
+/// Whether kernels read such codes.
+static bool isRead(CodeType code) {
+  return code == CodeType::U4 || code == CodeType::U8 ||
+         code == CodeType::U4B8 || code == CodeType::U8B128;
 }
 
 /// The largest power of two up to kMostBlock that divides a number.
@@ -57,8 +48,7 @@ std::optional<PanelShape> wna16::panelShapeOf(const WeightSpec &spec) {
     return denseShapeOf(spec);
   const CodeShape stored = spec.layout->codeShape;
   const bool isBlocked = stored == CodeShape::Blocks32;
-  const int zero = impliedZero(spec.code);
-  if ((!isBlocked && stored != CodeShape::Panels32) || zero < 0 ||
+  if ((!isBlocked && stored != CodeShape::Panels32) || !isRead(spec.code) ||
       spec.scale == ScalarType::I16 || spec.input == 0)
     return std::nullopt;
   const int64_t group = spec.groups() > 1 ? spec.group : spec.input;
@@ -74,7 +64,7 @@ std::optional<PanelShape> wna16::panelShapeOf(const WeightSpec &spec) {
       kPanelRows * shape.block * shape.bits / 8 + spec.layout->trailerBytes;
   shape.blocksPerGroup = group / shape.block;
   shape.scale = spec.scale;
-  shape.zero = zero;
+  shape.zero = impliedZero(spec.code);
   return shape;
 }
 

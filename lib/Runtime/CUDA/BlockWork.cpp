@@ -63,7 +63,7 @@ BlockZeros zerosOf(CodeSource source, const BlockBits &bits) {
   BlockZeros zeros;
   zeros.data = source.weight.zeroData;
   zeros.map = source.weight.zeroPoints;
-  zeros.implied = impliedZero(spec);
+  zeros.implied = impliedZero(spec.code);
   zeros.bits = source.weight.zeroBits;
   zeros.add = spec.zeros == ZeroPoints::MinusOne ? 1 : 0;
   zeros.mask =

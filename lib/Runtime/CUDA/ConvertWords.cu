@@ -203,7 +203,7 @@ struct Zeros {
     const DeviceWeight &from = p.source;
     if (!hasRow(p, place) || place.group >= p.groups)
       return 0;
-    uint32_t zero = impliedZeroOf(from.code);
+    uint32_t zero = impliedZero(from.code);
     uint32_t change = p.target.zeros == ZeroPoints::MinusOne ? -1 : 0;
     bool copies = false;
     if (from.zeroData) {

@@ -129,20 +129,6 @@ __device__ inline uint32_t codeAt(const uint8_t *data, int bits,
   return bits == 8 ? data[index] : (data[index >> 1] >> (4 * (index & 1))) & 15;
 }
 
-__device__ inline int impliedZeroOf(CodeType code) {
-  switch (code) {
-  case CodeType::U4B8:
-  case CodeType::S4:
-  case CodeType::U4FP8:
-    return 8;
-  case CodeType::U8B128:
-  case CodeType::S8:
-    return 128;
-  default:
-    return 0;
-  }
-}
-
 /// A stored code as Q - z.
 __device__ inline int valueOfCode(CodeType type, int code, int zero) {
   switch (type) {
@@ -177,7 +163,7 @@ __device__ inline float storedScale(const DeviceWeight &weight, int64_t index) {
 __device__ inline int zeroAt(const DeviceWeight &weight, int64_t expert,
                              int64_t group, int64_t row) {
   if (!weight.zeroData)
-    return impliedZeroOf(weight.code);
+    return impliedZero(weight.code);
   const int64_t index = expert * weight.zeroPoints.size +
                         groupTerm(weight.zeroPoints, group) +
                         rowTerm(weight.zeroPoints, row);

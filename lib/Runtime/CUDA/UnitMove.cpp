@@ -43,14 +43,10 @@ ZeroChange cuda::planZeroChange(const WeightSpec &source,
   return change;
 }
 
-int cuda::impliedZero(const WeightSpec &spec) {
-  const bool stored = spec.code == CodeType::U4 || spec.code == CodeType::U8;
-  return stored ? 0 : 1 << (spec.bits() - 1);
-}
-
 uint8_t cuda::impliedZeros(const WeightSpec &source, const WeightSpec &target) {
   const int less = target.zeros == ZeroPoints::MinusOne;
-  const int zero = (impliedZero(source) - less) & ((1 << target.bits()) - 1);
+  const int zero =
+      (impliedZero(source.code) - less) & ((1 << target.bits()) - 1);
   return static_cast<uint8_t>(zeroBits(target) == 4 ? zero * 0x11 : zero);
 }
 

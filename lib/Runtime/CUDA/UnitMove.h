@@ -45,8 +45,6 @@ std::optional<ScaleChange> planScaleChange(const WeightSpec &source,
                                            const WeightSpec &target,
                                            const float *global);
 ZeroChange planZeroChange(const WeightSpec &source, const WeightSpec &target);
-/// 2^(bits - 1), but for codes without a sign of their own.
-int impliedZero(const WeightSpec &spec);
 /// Each byte of the target's zero points where codes of the source imply them.
 uint8_t impliedZeros(const WeightSpec &source, const WeightSpec &target);
 
