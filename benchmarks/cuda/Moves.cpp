@@ -25,7 +25,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -68,15 +67,8 @@ public:
                      cudaMemcpyHostToDevice));
   }
 
-  /// As many inputs of each group, in any order.
   void shuffleGroups(const WeightSpec &spec) {
-    std::vector<int32_t> groups(static_cast<size_t>(spec.experts * spec.input));
-    std::mt19937 engine(2);
-    for (auto row = groups.begin(); row != groups.end(); row += spec.input) {
-      for (int64_t k = 0; k < spec.input; ++k)
-        row[k] = static_cast<int32_t>(k / spec.group);
-      std::shuffle(row, row + spec.input, engine);
-    }
+    const std::vector<int32_t> groups = shuffledGroups(spec);
     check(cudaMemcpy(data[static_cast<int>(Part::GroupIndex)], groups.data(),
                      4 * groups.size(), cudaMemcpyHostToDevice));
   }
@@ -204,58 +196,6 @@ private:
   cudaGraphExec_t graph = nullptr;
 };
 
-/// A move that changes more than the layout.
-struct Change {
-  const char *what, *from, *to;
-  void (*apply)(WeightSpec &source, WeightSpec &target);
-};
-
-void sort(WeightSpec &source, WeightSpec &target) {
-  source.actOrder = ActOrder::Index;
-  target.actOrder = ActOrder::Sorted;
-}
-void pad(WeightSpec &, WeightSpec &target) {
-  target.input += 128;
-  target.output += 64;
-}
-void regroup(WeightSpec &, WeightSpec &target) { target.group = 64; }
-void shiftZeros(WeightSpec &source, WeightSpec &target) {
-  source.code = target.code = CodeType::U4;
-  source.zeros = ZeroPoints::MinusOne;
-  target.zeros = ZeroPoints::Plain;
-}
-void flipSigns(WeightSpec &source, WeightSpec &) { source.code = CodeType::S4; }
-void toFP8(WeightSpec &, WeightSpec &target) { target.code = CodeType::U4FP8; }
-void toFP8AroundZeros(WeightSpec &source, WeightSpec &target) {
-  shiftZeros(source, target);
-  toFP8(source, target);
-}
-void fold(WeightSpec &, WeightSpec &target) { target.scale = ScalarType::I16; }
-void changeScales(WeightSpec &source, WeightSpec &) {
-  source.scale = ScalarType::F16;
-}
-
-constexpr Change kChanges[] = {
-    {"rows sorted by group", "gptq", "gptq", sort},
-    {"rows sorted by group", "gptq", "marlin", sort},
-    {"rows sorted by group", "compressed_tensors", "marlin", sort},
-    {"rows sorted by group", "compressed_tensors", "compressed_tensors", sort},
-    {"padded", "gptq", "marlin", pad},
-    {"padded", "awq", "marlin", pad},
-    {"padded", "compressed_tensors", "humming_mma", pad},
-    {"groups halved", "gptq", "marlin", regroup},
-    {"groups halved", "compressed_tensors", "marlin", regroup},
-    {"zero points less one to plain", "gptq", "gptq", shiftZeros},
-    {"zero points less one to plain", "gptq", "marlin", shiftZeros},
-    {"zero points less one to plain", "awq", "humming_mma", shiftZeros},
-    {"s4 to u4b8", "gptq", "marlin", flipSigns},
-    {"s4 to u4b8", "compressed_tensors", "marlin", flipSigns},
-    {"codes for fp8", "gptq", "marlin_a8", toFP8},
-    {"codes for fp8 around zero points", "gptq", "marlin_a8", toFP8AroundZeros},
-    {"codes for fp8 around zero points", "awq", "marlin_a8", toFP8AroundZeros},
-    {"scales folded to i16", "gptq", "marlin_a8", fold},
-    {"scales f16 to bf16", "gptq", "marlin", changeScales}};
-
 /// Times what moves of one shape are asked for by name.
 class Shape {
 public:
@@ -282,10 +222,8 @@ public:
   }
 
   void measureChanges() {
-    for (const Change &change : kChanges) {
-      WeightSpec target = specOf(*findLayout(change.to), shape);
-      WeightSpec source = sourceOf(*findLayout(change.from), target);
-      change.apply(source, target);
+    for (const MoveChange &change : kMoveChanges) {
+      const auto [source, target] = change.specs(shape);
       if (source.actOrder == ActOrder::Index)
         from.shuffleGroups(source);
       measure(std::string(": ") + change.what, source, target);

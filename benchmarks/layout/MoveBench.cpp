@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Rates of moving a w13 weight of Qwen3-30B-A3B and of Mixtral-8x7B between
-// every ordered pair of layouts, on one thread. Weights are larger than the
-// caches together: experts are moved one after the other. `ratio` is bytes read
-// and written per second, scales and zero points included, by the rate of
-// memcpy, run in turn on the same codes; medians.
+// every ordered pair of layouts, and of moves that change more than the layout,
+// on one thread. Weights are larger than the caches together: experts are moved
+// one after the other. `ratio` is bytes read and written per second, scales and
+// zero points included, by the rate of memcpy, run in turn on the same codes;
+// medians.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +50,9 @@ public:
       memory.emplace_back(
           static_cast<uint8_t *>(std::aligned_alloc(4096, size)));
       fill(part, memory.back().get(), size, random);
+      if (part.part == Part::GroupIndex)
+        std::memcpy(memory.back().get(), shuffledGroups(spec).data(),
+                    static_cast<size_t>(part.bytes()));
       buffers.part[static_cast<int64_t>(part.part)] = memory.back().get();
       bytes += part.bytes();
     }
@@ -96,20 +100,17 @@ int64_t copyCodes(const Stored &from, Stored &to) {
   return 2 * bytes * from.spec.experts;
 }
 
-void moves(benchmark::State &state, const LayoutEntry &from,
-           const LayoutEntry &to, const MoveCase &shape, Isa isa) {
+void moves(benchmark::State &state, const WeightSpec &from,
+           const WeightSpec &target, Isa isa) {
   if (!setIsa(isa)) {
     state.SkipWithError("this machine has not got the instruction set");
     return;
   }
-  WeightSpec target = specOf(to, shape);
-  if (from.group)
-    target.group = *from.group;
-  Stored source(sourceOf(from, target)), result(target);
-  if (Failure bad = checkMove(source.spec, target)) {
+  if (Failure bad = checkMove(from, target)) {
     state.SkipWithError(bad.message.c_str());
     return;
   }
+  Stored source(from), result(target);
   int64_t copied = 0;
   std::vector<double> copies, times;
   for (auto _ : state) {
@@ -130,19 +131,42 @@ void moves(benchmark::State &state, const LayoutEntry &from,
   state.counters["ratio"] = rate / copy;
 }
 
+/// `what`: the instruction set, the model and what changes.
+void registerMove(const std::string &what, const WeightSpec &source,
+                  const WeightSpec &target, Isa isa) {
+  std::string name = what + "/" + std::string(source.layout->name) + "/" +
+                     std::string(target.layout->name);
+  benchmark::RegisterBenchmark(name.c_str(), moves, source, target, isa)
+      ->Iterations(isa == Isa::Portable ? 1 : 7)
+      ->Unit(benchmark::kMillisecond);
+}
+
+void registerPairs(const std::string &what, const MoveCase &shape, Isa isa) {
+  for (const LayoutEntry &from : allLayouts())
+    for (const LayoutEntry &to : allLayouts()) {
+      if (from.codes4.empty() || to.codes4.empty())
+        continue;
+      WeightSpec target = specOf(to, shape);
+      if (from.group)
+        target.group = *from.group;
+      registerMove(what, sourceOf(from, target), target, isa);
+    }
+}
+
+void registerChanges(const std::string &what, const MoveCase &shape, Isa isa) {
+  for (const MoveChange &change : kMoveChanges) {
+    auto [source, target] = change.specs(shape);
+    registerMove(what + ": " + change.what, source, target, isa);
+  }
+}
+
 } // namespace
 
 void wna16::registerBenchmarks() {
   for (Isa isa : {Isa::AVX512, Isa::AVX2, Isa::Portable})
-    for (const MoveCase &shape : kShapes)
-      for (const LayoutEntry &from : allLayouts())
-        for (const LayoutEntry &to : allLayouts())
-          if (!from.codes4.empty() && !to.codes4.empty())
-            benchmark::RegisterBenchmark(
-                (std::string(name(isa)) + "/" + shape.model + "/" +
-                 std::string(from.name) + "/" + std::string(to.name))
-                    .c_str(),
-                moves, from, to, shape, isa)
-                ->Iterations(isa == Isa::Portable ? 1 : 7)
-                ->Unit(benchmark::kMillisecond);
+    for (const MoveCase &shape : kShapes) {
+      std::string what = std::string(name(isa)) + "/" + shape.model;
+      registerPairs(what, shape, isa);
+      registerChanges(what, shape, isa);
+    }
 }
