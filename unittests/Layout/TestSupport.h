@@ -42,9 +42,9 @@ struct Stored {
 };
 
 /// Moves all experts; the message of a failure.
-inline std::string moveAll(Stored &from, Stored &to) {
+inline std::string moveAll(Stored &from, Stored &to, Window window = {}) {
   return moveWeight(from.spec, from.buffers(), to.spec, to.buffers(),
-                    {0, from.spec.experts})
+                    {0, from.spec.experts}, window)
       .message;
 }
 
