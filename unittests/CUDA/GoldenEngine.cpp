@@ -16,6 +16,7 @@
 
 #include "Runtime/Weight.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace wna16;
@@ -48,12 +49,23 @@ static std::string statusOf(wna16_status status) {
   return status == WNA16_OK ? "" : wna16_status_message();
 }
 
-std::string engine::move(Stored &from, Stored &to) {
+/// A window that is not all from the first on has extents.
+static wna16_convert_plan planOf(const wna16_weight &source,
+                                 const wna16_weight &target, Window window) {
+  wna16_convert_plan plan = convertPlan(source, target);
+  plan.input = window.input;
+  plan.inputs = std::max<int64_t>(window.inputs, 0);
+  plan.output = window.output;
+  plan.outputs = std::max<int64_t>(window.outputs, 0);
+  return plan;
+}
+
+std::string engine::move(Stored &from, Stored &to, Window window) {
   Stored expected(to.spec);
-  if (std::string bad = moveAll(from, expected); !bad.empty())
+  if (std::string bad = moveAll(from, expected, window); !bad.empty())
     return bad;
   TestWeight source = tensorsOf(from), target = tensorsOf(to);
-  const wna16_convert_plan plan = convertPlan(source.plan, target.plan);
+  const wna16_convert_plan plan = planOf(source.plan, target.plan, window);
   std::vector<HostTensor *> tensors;
   addParts(source, tensors);
   addParts(target, tensors);
@@ -100,9 +112,10 @@ std::string engine::dequantize(Stored &from, Bytes &out) {
 }
 
 std::string engine::moveBias(const WeightSpec &source, const Bytes &from,
-                             const WeightSpec &target, Bytes &to) {
+                             const WeightSpec &target, Bytes &to,
+                             Window window) {
   const wna16_convert_plan plan =
-      convertPlan(weightOf(source), weightOf(target));
+      planOf(weightOf(source), weightOf(target), window);
   HostTensor in = tensorOf(from, ScalarType::F16,
                            {source.experts, source.halves, source.output});
   HostTensor out = tensorOf(to, ScalarType::F16,

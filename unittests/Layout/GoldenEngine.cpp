@@ -11,7 +11,9 @@
 using namespace wna16;
 using namespace wna16::test;
 
-std::string engine::move(Stored &from, Stored &to) { return moveAll(from, to); }
+std::string engine::move(Stored &from, Stored &to, Window window) {
+  return moveAll(from, to, window);
+}
 
 std::string engine::dequantize(Stored &from, Bytes &out) {
   return dequantizeWeight(from.spec, from.buffers(), ScalarType::BF16,
@@ -21,8 +23,9 @@ std::string engine::dequantize(Stored &from, Bytes &out) {
 }
 
 std::string engine::moveBias(const WeightSpec &source, const Bytes &from,
-                             const WeightSpec &target, Bytes &to) {
+                             const WeightSpec &target, Bytes &to,
+                             Window window) {
   return wna16::moveBias(source, from.data(), target, to.data(),
-                         ScalarType::F16)
+                         ScalarType::F16, window)
       .message;
 }

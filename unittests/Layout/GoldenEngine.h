@@ -18,15 +18,15 @@
 
 namespace wna16::test::engine {
 
-/// Moves all experts.
-std::string move(Stored &from, Stored &to);
+/// Moves a window of all experts.
+std::string move(Stored &from, Stored &to, Window window = {});
 
 /// Writes bf16 values, upstream's rounding of both factors first.
 std::string dequantize(Stored &from, Bytes &out);
 
 /// Moves an f16 bias.
 std::string moveBias(const WeightSpec &source, const Bytes &from,
-                     const WeightSpec &target, Bytes &to);
+                     const WeightSpec &target, Bytes &to, Window window = {});
 
 } // namespace wna16::test::engine
 
