@@ -78,8 +78,9 @@ struct LoadOptions {
   /// Fill prepared weights, workspace and outputs with 0xFF bytes (NaN) before
   /// each use, to show that nothing depends on what they held.
   bool poison = false;
-  /// Threads that prepare; each holds one expert in memory. 0: as many as the
-  /// runtime uses. On a device the calling one alone does.
+  /// Threads that prepare. Together they hold one expert and 48 MiB, however
+  /// many they are. 0: as many as the runtime uses. On a device the calling one
+  /// alone does.
   int jobs = 0;
   /// Told how many bytes of weights are there, by one thread at a time; its
   /// failure ends the work.

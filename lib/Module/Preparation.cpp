@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <new>
 #include <tuple>
@@ -25,6 +26,9 @@ using Role = ModuleArgument::Role;
 namespace {
 
 constexpr int64_t kAlignment = 64;
+/// What jobs hold beside the largest step. With what the process holds besides,
+/// this stays below 64 MiB.
+constexpr int64_t kSharedRoom = int64_t{48} << 20;
 
 int64_t alignUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -268,19 +272,10 @@ public:
       : preparation(preparation), weights(weights), poison(poison),
         place(place) {}
 
-  /// Room for the largest step.
-  Failure allocate() {
-    int64_t host = 0, device = 0;
-    for (const Task &task : preparation.tasks) {
-      if (place == Place::Host) {
-        host = std::max(host, task.staged + task.workspace);
-        continue;
-      }
-      host = std::max(host, task.entry ? task.staged : task.written);
-      device = std::max(device, task.inputs + task.workspace);
-    }
-    for (auto [bytes, where, buffer] : {std::tuple(host, Place::Host, &scratch),
-                                        std::tuple(device, place, &copies)}) {
+  Failure allocate(const Room &needed) {
+    for (auto [bytes, where, buffer] :
+         {std::tuple(needed.host, Place::Host, &scratch),
+          std::tuple(needed.device, place, &copies)}) {
       Result<AlignedBuffer> room = AlignedBuffer::allocate(bytes, where);
       if (!room)
         return fail("room for one expert: " + room.message());
@@ -415,67 +410,118 @@ const Preparation::Task &Preparation::taskOf(int64_t step) const {
   return *std::prev(after);
 }
 
-/// What the jobs of a run share.
-struct Preparation::Run {
-  Run(const LoadOptions &options, StepJournal &journal)
-      : options(options), journal(journal) {}
+Preparation::Room Preparation::roomOf(const Task &task, Place place) {
+  if (place == Place::Host)
+    return {task.staged + task.workspace, 0};
+  return {task.entry ? task.staged : task.written,
+          task.inputs + task.workspace};
+}
 
+Preparation::Room Preparation::largestRoom(Place place) const {
+  Room largest;
+  for (const Task &task : tasks) {
+    Room room = roomOf(task, place);
+    largest.host = std::max(largest.host, room.host);
+    largest.device = std::max(largest.device, room.device);
+  }
+  return largest;
+}
+
+int64_t wna16::jobsWithRoom(int64_t jobs, int64_t largestStep) {
+  return largestStep ? std::min(jobs, 1 + kSharedRoom / largestStep) : jobs;
+}
+
+/// What the jobs of a run share.
+class Preparation::Run {
+public:
+  Run(const LoadOptions &options, StepJournal &journal)
+      : journal(journal), options(options) {}
+
+  /// Before the jobs begin, in order.
+  void add(const Task &task, int64_t step, bool needsRoom) {
+    total += task.written;
+    if (journal.isDone(step))
+      done += task.written;
+    else
+      (needsRoom ? roomy : roomless).push_back(step);
+  }
+  int64_t steps() const {
+    return static_cast<int64_t>(roomy.size() + roomless.size());
+  }
+
+  /// The first step that is left; -1 when there is none.
+  int64_t next(bool hasRoom) {
+    std::lock_guard<std::mutex> lock(mutex);
+    std::deque<int64_t> &first =
+        hasRoom && !roomy.empty() &&
+                (roomless.empty() || roomy.front() < roomless.front())
+            ? roomy
+            : roomless;
+    if (first.empty() || failure)
+      return -1;
+    int64_t step = first.front();
+    first.pop_front();
+    return step;
+  }
   Failure report(int64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex);
     done += bytes;
     return options.progress ? options.progress(done, total) : ok();
   }
-  void stop(Failure failure) {
-    next = todo.size();
+  void stop(Failure why) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!first)
-      first = std::move(failure);
+    if (!failure)
+      failure = std::move(why);
   }
 
-  const LoadOptions &options;
   StepJournal &journal;
-  int64_t total = 0; ///< bytes of all steps
-  int64_t done = 0;  ///< bytes
-  Failure first;
-  std::mutex mutex;            ///< guards the two, and calls of `progress`
-  std::vector<int64_t> todo;   ///< steps
-  std::atomic<size_t> next{0}; ///< index into `todo`
+  Failure failure;
+
+private:
+  const LoadOptions &options;
+  int64_t total = 0;            ///< bytes of all steps
+  int64_t done = 0;             ///< bytes
+  std::deque<int64_t> roomy;    ///< steps that need memory
+  std::deque<int64_t> roomless; ///< steps that need none
+  std::mutex mutex; ///< guards them, `failure`, and calls of `progress`
 };
 
-void Preparation::takeSteps(Worker &worker, Run &run) const {
-  Failure failure = worker.allocate();
-  for (size_t i; !failure && (i = run.next++) < run.todo.size();) {
-    const Task &task = taskOf(run.todo[i]);
-    failure = worker.take(task, run.todo[i] - task.firstStep);
+void Preparation::takeSteps(Worker &worker, bool hasRoom, Run &run) const {
+  for (int64_t step; (step = run.next(hasRoom)) >= 0;) {
+    const Task &task = taskOf(step);
+    Failure failure = worker.take(task, step - task.firstStep);
     if (!failure)
-      failure = run.journal.markDone(run.todo[i], task.written);
+      failure = run.journal.markDone(step, task.written);
     if (!failure)
       failure = run.report(task.written);
+    if (failure)
+      run.stop(std::move(failure));
   }
-  if (failure)
-    run.stop(std::move(failure));
 }
 
 Failure Preparation::run(const ModuleWeights &weights,
                          const LoadOptions &options, StepJournal &journal,
                          Place place) const {
   Run run(options, journal);
-  for (const Task &task : tasks)
-    for (int64_t expert = 0; expert < task.experts; ++expert) {
-      run.total += task.written;
-      if (journal.isDone(task.firstStep + expert))
-        run.done += task.written;
-      else
-        run.todo.push_back(task.firstStep + expert);
-    }
+  for (const Task &task : tasks) {
+    Room room = roomOf(task, place);
+    for (int64_t expert = 0; expert < task.experts; ++expert)
+      run.add(task, task.firstStep + expert, room.host || room.device);
+  }
   int64_t jobs = options.jobs > 0 ? options.jobs : wna16_get_num_threads();
-  jobs = std::min(jobs, static_cast<int64_t>(run.todo.size()));
+  jobs = std::min(jobs, run.steps());
   // A device's steps form one queue, and it is this thread's current device.
   if (place != Place::Host)
     jobs = 1;
+  Room room = largestRoom(place);
+  const int64_t rooms = jobsWithRoom(jobs, room.host);
+  std::atomic<int64_t> begun{0};
   onThreads(jobs, [&] {
+    bool hasRoom = begun++ < rooms;
     Worker worker(*this, weights, options.poison, place);
-    takeSteps(worker, run);
+    if (Failure failure = worker.allocate(hasRoom ? room : Room()))
+      return run.stop(std::move(failure));
+    takeSteps(worker, hasRoom, run);
   });
-  return run.first ? run.first : waitFor(nullptr, place);
+  return run.failure ? run.failure : waitFor(nullptr, place);
 }

@@ -12,6 +12,10 @@
 // preparation. Steps take their input from the mapped checkpoint where it lies
 // in one piece, and write into the weights. On a device they take copies.
 //
+// However many jobs take steps, their memory is that of the largest step and
+// 48 MiB: where it does not reach for all, the others take the steps that need
+// none.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WNA16_LIB_MODULE_PREPARATION_H
@@ -29,6 +33,9 @@ public:
   /// Called by the thread that took the step.
   virtual Failure markDone(int64_t, int64_t) { return ok(); }
 };
+
+/// How many of `jobs` have memory, each for the largest step.
+int64_t jobsWithRoom(int64_t jobs, int64_t largestStep);
 
 class Preparation {
 public:
@@ -66,13 +73,21 @@ private:
     int64_t workspace = 0; ///< bytes
     int64_t written = 0;   ///< bytes of one step
   };
+  /// Bytes of memory.
+  struct Room {
+    int64_t host = 0;
+    int64_t device = 0;
+  };
   class Planner;
   class Worker;
-  struct Run;
+  class Run;
 
   const Task &taskOf(int64_t step) const;
+  static Room roomOf(const Task &task, Place place);
+  /// That of the largest step.
+  Room largestRoom(Place place) const;
   /// Takes steps until none is left or one has failed.
-  void takeSteps(Worker &worker, Run &run) const;
+  void takeSteps(Worker &worker, bool hasRoom, Run &run) const;
 
   const Checkpoint *checkpoint = nullptr;
   std::vector<Task> tasks;
