@@ -112,7 +112,7 @@ typedef wna16_status (*wna16_kernel)(const void *plan,
 typedef int64_t (*wna16_workspace)(const void *plan, int64_t tokens);
 
 /* What compiled entry points call before anything else. `signature` is the
- * device type, n, and then for each of n tensors its ScalarType, rank and
+ * device type, n, and then for each of n tensors its wna16_scalar, rank and
  * extents; -1 is any extent, numbers below are symbols, of which equal ones
  * stand for equal extents. Clears the thread's status, then checks. */
 WNA16_EXPORT wna16_status wna16_check_arguments(const int64_t *signature,
@@ -123,18 +123,18 @@ WNA16_EXPORT wna16_status wna16_check_workspace(int64_t needed,
                                                 int64_t workspace_bytes);
 
 /* Plans consist of 8-byte fields only, so that a compiler can emit one as a
- * constant array. Enumerations hold the values of Layout/WeightSpec.h. */
+ * constant array. wna16_weight.h names the values of a weight's fields. */
 
-/* A stored weight: WeightSpec, field by field. Its tensors are always six, in
- * the order codes, scales, zeros, group index, permutation, global scale. */
+/* A stored weight. Its tensors are six, or one where a section says dense:
+ * codes, scales, zeros, group index, permutation, global scale. */
 typedef struct {
-  int64_t code;      /* CodeType */
-  int64_t element;   /* ScalarType */
-  int64_t scale;     /* ScalarType */
-  int64_t zeros;     /* ZeroPoints */
-  int64_t act_order; /* ActOrder */
+  int64_t code;      /* wna16_code */
+  int64_t element;   /* wna16_scalar */
+  int64_t scale;     /* wna16_scalar */
+  int64_t zeros;     /* wna16_zeros */
+  int64_t act_order; /* wna16_order */
   int64_t group;
-  int64_t layout; /* LayoutEntry::id */
+  int64_t layout; /* wna16_layout */
   int64_t experts;
   int64_t input;
   int64_t halves;
@@ -233,7 +233,7 @@ typedef struct {
   wna16_weight w13;
   wna16_weight w2;
   int64_t hidden;  /* K of x and y; w13.input and w2.output may be padded */
-  int64_t element; /* ScalarType of x */
+  int64_t element; /* wna16_scalar of x */
   int64_t top_k;
   int64_t activation;      /* wna16_activation */
   int64_t activation_type; /* 0: 16-bit, 1: int8, 2: fp8 */
@@ -241,7 +241,7 @@ typedef struct {
   int64_t weight_on_input; /* 1: routing weight multiplies x */
   int64_t batch_invariant;
   int64_t
-      bias_layout; /* LayoutEntry::id of both biases; dense: natural order */
+      bias_layout; /* wna16_layout of the two biases; dense: natural order */
   double alpha;
   double beta;
   double limit; /* +infinity: none */

@@ -115,10 +115,13 @@ ArgumentReader::ArgumentReader(const char *kernel, const wna16_tensor *tensors,
                                int64_t count, int64_t expected, int64_t device)
     : kernel(kernel), next(tensors), device(device),
       isGood(count == expected && tensors) {
-  if (!isGood)
+  if (count != expected)
     setStatus(WNA16_INVALID_ARGUMENT,
               "%s: expected %" PRId64 " tensors, got %" PRId64, kernel,
-              expected, tensors ? count : 0);
+              expected, count);
+  else if (!tensors)
+    setStatus(WNA16_INVALID_ARGUMENT,
+              "%s: expected %" PRId64 " tensors, got NULL", kernel, expected);
 }
 
 static bool isAbsent(const wna16_tensor &tensor) {

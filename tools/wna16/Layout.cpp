@@ -166,6 +166,8 @@ void printRules(const LayoutEntry &layout, int bits, llvm::raw_ostream &os) {
 
 void print(const LayoutEntry &layout, int bits, llvm::raw_ostream &os) {
   os << ref(layout.name) << ": " << ref(layout.summary) << "\n"
+     << "  in C    WNA16_LAYOUT_" << ref(layout.name).upper() << ", "
+     << layout.id << "\n"
      << "  holds   " << holdings(layout) << "\n";
   printRules(layout, bits, os);
   for (const LayoutPart &part : partsOf(layout, bits))

@@ -7,6 +7,7 @@
 \*===----------------------------------------------------------------------===*/
 
 #include "Runtime/wna16.h"
+#include "Runtime/wna16_weight.h"
 
 _Static_assert(sizeof(wna16_tensor) == 48, "as DLPack's DLTensor");
 _Static_assert(sizeof(wna16_weight) == 12 * 8, "8-byte fields only");

@@ -34,6 +34,21 @@ TEST(Status, IsStickyUntilCleared) {
   EXPECT_STREQ(wna16_status_message(), "");
 }
 
+TEST(Status, TensorsThatAreMissing) {
+  Random random(1);
+  Layer layer = packedLayer(random, 2, 32, 32, 1, 1);
+  auto call = [&](const wna16_tensor *tensors, int64_t count) -> std::string {
+    wna16_status_clear();
+    EXPECT_EQ(wna16_cpu_fused_experts(&layer.plan, tensors, count, nullptr, 0,
+                                      nullptr),
+              WNA16_INVALID_ARGUMENT);
+    return wna16_status_message();
+  };
+  EXPECT_EQ(call(nullptr, 19), "fused_experts: expected 19 tensors, got NULL");
+  EXPECT_EQ(call(nullptr, 3), "fused_experts: expected 19 tensors, got 3");
+  wna16_status_clear();
+}
+
 TEST(Status, PlansThatAreRefused) {
   struct {
     wna16_status status;
