@@ -44,6 +44,16 @@ if shutil.which("mlir-opt-22", path=config.environment["PATH"]):
 if os.path.exists("/dev/nvidiactl"):
     config.available_features.add("cuda-device")
 
+# Sets of instructions that kernels are written for, by a flag that each adds.
+if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo") as cpuinfo:
+        flags = next((line.split() for line in cpuinfo
+                      if line.startswith("flags")), [])
+    for isa, flag in (("avx2", "avx2"), ("avx512", "avx512_vnni"),
+                      ("amx", "amx_int8")):
+        if flag in flags:
+            config.available_features.add(isa)
+
 # Checkpoints and golden files that are too big for the repository.
 test_data = os.environ.get("WNA16_TEST_DATA", "")
 if os.path.isdir(test_data):

@@ -183,6 +183,9 @@ struct Selection {
 Selection selectBackend(const LayerInfo &layer, TargetAttr target,
                         llvm::StringRef request, Rules rules);
 
+/// Fails where "auto", "marlin" or "marlin,cuda" has the name of no backend.
+Failure checkBackends(llvm::StringRef request);
+
 /// Runtime symbol of an operation that every target has: "linear", "route",
 /// "convert", ...
 std::string runtimeSymbol(TargetAttr target, llvm::StringRef operation);

@@ -81,6 +81,13 @@ static std::vector<const Backend *> namedOrder(StringRef request,
   return order;
 }
 
+Failure wna16::checkBackends(StringRef request) {
+  std::string message;
+  return request == "auto" || !namedOrder(request, message).empty()
+             ? ok()
+             : fail(message);
+}
+
 /// The first of `order` that takes the layer.
 static Selection selectFirst(const LayerInfo &layer, TargetAttr target,
                              const std::vector<const Backend *> &order) {

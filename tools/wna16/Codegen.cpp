@@ -137,12 +137,22 @@ Result<TargetAttr> wna16::readTarget(MLIRContext *context,
   std::string error;
   TargetAttr target = TargetAttr::parse(context, text, error);
   if (!target)
-    return fail(error);
+    return cli::usage(error);
   if (Failure failure = checkLibraries(target))
-    return failure;
+    return cli::usage(failure.message);
   if (Failure failure = checkFeatures(target))
-    return failure;
+    return cli::usage(failure.message);
   return target;
+}
+
+Failure wna16::checkChoice(MLIRContext *context, llvm::StringRef target,
+                           llvm::StringRef backends) {
+  if (!target.empty())
+    if (Result<TargetAttr> read = readTarget(context, target); !read)
+      return read.takeFailure();
+  if (Failure failure = checkBackends(backends))
+    return cli::usage("--backend: " + failure.message);
+  return ok();
 }
 
 /// A machine of the host's architecture with the target's features alone: the
@@ -210,11 +220,6 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options) {
 
 Result<std::unique_ptr<llvm::MemoryBuffer>>
 wna16::compileToObject(ModuleOp module, const CompileOptions &options) {
-  if (!options.target.empty())
-    if (Result<TargetAttr> target =
-            readTarget(module.getContext(), options.target);
-        !target)
-      return target.takeFailure();
   if (failed(lower(module, options)))
     return cli::reported();
   Result<std::unique_ptr<llvm::TargetMachine>> machine =

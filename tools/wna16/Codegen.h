@@ -50,6 +50,10 @@ loadModule(mlir::MLIRContext *context, const cli::Arguments &arguments);
 /// its features those that LLVM knows for this machine's architecture.
 Result<TargetAttr> readTarget(mlir::MLIRContext *context, llvm::StringRef text);
 
+/// Checks a target and a request for backends, before any work.
+Failure checkChoice(mlir::MLIRContext *context, llvm::StringRef target,
+                    llvm::StringRef backends);
+
 /// Runs wna16-pipeline on the module and compiles the result to a relocatable
 /// object. Errors of passes are printed; the failure is then `reported()`.
 Result<std::unique_ptr<llvm::MemoryBuffer>>

@@ -269,7 +269,10 @@ static void printCommands(llvm::ArrayRef<const Command *> commands,
     os << "  " << llvm::left_justify(command->name, 10) << command->summary
        << "\n";
   os << "\n'wna16 COMMAND --help' shows the options of a command, "
-        "'wna16 --version' the version\n";
+        "'wna16 --version' the version\n"
+        "The status is 2 for a bad command line or environment, whatever is "
+        "in files;\n"
+        "1 for any other failure, and for results out of tolerance.\n";
 }
 
 static int reportUsage(llvm::StringRef where, llvm::StringRef message) {

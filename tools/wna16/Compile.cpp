@@ -22,12 +22,15 @@ static Result<int> run(const Arguments &arguments) {
     return usage("expected --target T: cpu[:features], cuda:sm_NN or xpu; only "
                  "an .mlir file can name its own");
   std::unique_ptr<MLIRContext> context = makeContext();
-  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
-  if (!module)
-    return module.takeFailure();
   CompileOptions options;
   options.target = arguments.get("--target");
   options.backend = arguments.get("--backend", "auto");
+  if (Failure failure =
+          checkChoice(context.get(), options.target, options.backend))
+    return failure;
+  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
+  if (!module)
+    return module.takeFailure();
   Result<std::unique_ptr<llvm::MemoryBuffer>> object =
       compileToObject(**module, options);
   if (!object)

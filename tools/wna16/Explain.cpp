@@ -23,9 +23,6 @@ static std::string nameOf(FusedExpertsOp op) {
 
 static Result<int> run(const Arguments &arguments) {
   std::unique_ptr<MLIRContext> context = makeContext();
-  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
-  if (!module)
-    return module.takeFailure();
   Result<TargetAttr> read =
       readTarget(context.get(), arguments.get("--target"));
   if (!read)
@@ -34,10 +31,16 @@ static Result<int> run(const Arguments &arguments) {
   Rules rules =
       arguments.get("--rules") == "vllm" ? Rules::VLLM : Rules::Native;
   std::string request = arguments.get("--backend", "auto");
+  // The other system's backends have names of their own.
+  if (Failure failure = rules == Rules::Native ? checkBackends(request) : ok())
+    return usage("--backend: " + failure.message);
   Result<LayerInfo::Deployment> deployment =
       parseDeployment(arguments.all("--deployment"));
   if (!deployment)
-    return deployment.takeFailure();
+    return usage(deployment.message());
+  Result<OwningOpRef<ModuleOp>> module = loadModule(context.get(), arguments);
+  if (!module)
+    return module.takeFailure();
 
   std::vector<ExplainedLayer> explained;
   bool complete = true;

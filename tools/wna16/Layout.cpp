@@ -227,18 +227,19 @@ Result<int> run(const Arguments &arguments) {
     return runAll(arguments);
   const LayoutEntry *layout = findLayout(arguments.input());
   if (!layout)
-    return fail("unknown layout '" + arguments.input() + "'; the layouts are " +
-                llvm::join(llvm::map_range(allLayouts(),
-                                           [](const LayoutEntry &entry) {
-                                             return ref(entry.name);
-                                           }),
-                           ", "));
+    return usage("unknown layout '" + arguments.input() +
+                 "'; the layouts are " +
+                 llvm::join(llvm::map_range(allLayouts(),
+                                            [](const LayoutEntry &entry) {
+                                              return ref(entry.name);
+                                            }),
+                            ", "));
   Result<int64_t> given = arguments.integer("--bits", 0, 4);
   if (!given)
     return given.takeFailure();
   int bits = *given ? static_cast<int>(*given) : narrowest(*layout);
   if (std::string refusal = refusalOf(*layout, bits); !refusal.empty())
-    return fail(refusal);
+    return usage(refusal);
   if (!arguments.has("--svg")) {
     print(*layout, bits, llvm::outs());
     return 0;

@@ -20,11 +20,12 @@ using namespace wna16::cli;
 
 /// The functions that prepare the layers' weights, for this machine.
 static Result<SymbolLookup> buildPreparation(const Arguments &arguments,
+                                             MLIRContext *context,
+                                             const CompileOptions &compiling,
                                              const Checkpoint &checkpoint) {
   Result<std::vector<int64_t>> layers = layerIndices(arguments);
   if (!layers)
     return layers.takeFailure();
-  std::unique_ptr<MLIRContext> context = makeContext();
   ImportOptions importing;
   importing.layers = *layers;
   Result<Rank> rank = rankOf(arguments);
@@ -34,13 +35,9 @@ static Result<SymbolLookup> buildPreparation(const Arguments &arguments,
   if (arguments.has("--dtype"))
     importing.dtype = *parseScalarType(arguments.get("--dtype"));
   Result<OwningOpRef<ModuleOp>> module =
-      importCheckpoint(context.get(), checkpoint, importing);
+      importCheckpoint(context, checkpoint, importing);
   if (!module)
     return module.takeFailure();
-  CompileOptions compiling;
-  compiling.target = arguments.get("--target");
-  compiling.backend = arguments.get("--backend", "auto");
-  compiling.prepareOnly = true;
   Result<std::unique_ptr<llvm::MemoryBuffer>> object =
       compileToObject(**module, compiling);
   if (!object)
@@ -52,12 +49,22 @@ static Result<int> run(const Arguments &arguments) {
   Result<int64_t> jobs = arguments.integer("--jobs", 0, 1);
   if (!jobs)
     return jobs.takeFailure();
+  std::unique_ptr<MLIRContext> context = makeContext();
+  CompileOptions compiling;
+  compiling.target = arguments.get("--target");
+  compiling.backend = arguments.get("--backend", "auto");
+  compiling.prepareOnly = true;
+  if (Failure failure =
+          checkChoice(context.get(), compiling.target, compiling.backend))
+    return failure;
   Result<Checkpoint> checkpoint = Checkpoint::open(arguments.input());
   if (!checkpoint)
     return checkpoint.takeFailure();
   Progress progress;
   progress.show("compiling");
-  Result<SymbolLookup> lookup = buildPreparation(arguments, *checkpoint);
+  Result<SymbolLookup> lookup =
+      buildPreparation(arguments, context.get(), compiling, *checkpoint);
+  context.reset();
   if (!lookup)
     return lookup.takeFailure();
   LoadOptions options;

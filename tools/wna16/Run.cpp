@@ -384,6 +384,11 @@ Failure readArguments(const Arguments &arguments, Settings &settings) {
   if (int32_t most = wna16_get_num_threads(); *threads > most)
     return usage("--threads: expected at most " + llvm::Twine(most) + ", got " +
                  llvm::Twine(*threads));
+  return ok();
+}
+
+/// Inputs and references, once it is certain that the layers can run.
+Failure readData(const Arguments &arguments, Settings &settings) {
   if (Failure failure = checkFlow(arguments, settings))
     return failure;
   if (Failure failure = readTolerances(arguments, settings.tolerances))
@@ -402,7 +407,7 @@ Result<std::string> targetOf(const Arguments &arguments,
   if (kind == "cpu")
     return target;
   if (kind != "cuda")
-    return fail(
+    return usage(
         "--target " + target +
         ": run knows cpu and cuda; compile writes a library for others");
   wna16_status_clear();
@@ -415,26 +420,20 @@ Result<std::string> targetOf(const Arguments &arguments,
 }
 
 /// Imports, compiles and loads the layers; gives their plans, too.
-Result<Module> buildModule(const Arguments &arguments,
+Result<Module> buildModule(const Arguments &arguments, MLIRContext *context,
+                           const CompileOptions &compiling,
                            const Checkpoint &checkpoint,
                            const Settings &settings, Progress &progress,
                            ExpertsPlans &plans) {
-  std::unique_ptr<MLIRContext> context = makeContext();
   ImportOptions importing;
   importing.layers = settings.layers;
   importing.rank = settings.rank;
   importing.dtype = settings.dtype;
   importing.intermediates = true;
   Result<OwningOpRef<ModuleOp>> module =
-      importCheckpoint(context.get(), checkpoint, importing);
+      importCheckpoint(context, checkpoint, importing);
   if (!module)
     return module.takeFailure();
-  CompileOptions compiling;
-  compiling.backend = arguments.get("--backend", "auto");
-  Result<std::string> target = targetOf(arguments, compiling.backend);
-  if (!target)
-    return target.takeFailure();
-  compiling.target = *target;
   progress.show("compiling");
   Result<std::unique_ptr<llvm::MemoryBuffer>> object =
       compileToObject(**module, compiling);
@@ -460,6 +459,16 @@ Result<int> run(const Arguments &arguments) {
   Settings settings;
   if (Failure failure = readArguments(arguments, settings))
     return failure;
+  std::unique_ptr<MLIRContext> context = makeContext();
+  CompileOptions compiling;
+  compiling.backend = arguments.get("--backend", "auto");
+  Result<std::string> target = targetOf(arguments, compiling.backend);
+  if (!target)
+    return target.takeFailure();
+  compiling.target = *target;
+  if (Failure failure =
+          checkChoice(context.get(), compiling.target, compiling.backend))
+    return failure;
   Result<Checkpoint> checkpoint = Checkpoint::open(arguments.input());
   if (!checkpoint)
     return checkpoint.takeFailure();
@@ -470,10 +479,13 @@ Result<int> run(const Arguments &arguments) {
       selectLayers(*checkpoint, settings.layers);
   if (!layers)
     return layers.takeFailure();
+  if (Failure failure = readData(arguments, settings))
+    return failure;
   Progress progress;
   ExpertsPlans plans;
-  Result<Module> module =
-      buildModule(arguments, *checkpoint, settings, progress, plans);
+  Result<Module> module = buildModule(arguments, context.get(), compiling,
+                                      *checkpoint, settings, progress, plans);
+  context.reset();
   if (!module)
     return module.takeFailure();
   Runner runner(std::move(*module), std::move(plans), settings);

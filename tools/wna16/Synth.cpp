@@ -314,8 +314,8 @@ Result<int> run(const Arguments &arguments) {
   if (!shard)
     return shard.takeFailure();
   Result<SynthModel> model = planModel(*options);
-  if (!model)
-    return model.takeFailure();
+  if (!model) // the options alone make it
+    return usage(model.message());
   if (Failure failure = write(*model, *options->format, arguments.input(),
                               static_cast<uint64_t>(*seed), *shard, *threads))
     return failure;

@@ -20,17 +20,19 @@
 using namespace wna16;
 using namespace wna16::cli;
 
-/// The library does not obey a word that it does not know; a person should
-/// hear of it.
+/// The library takes the best set that there is instead of what it cannot obey;
+/// a person should hear of it.
 static Failure checkIsa() {
   const char *wanted = std::getenv("WNA16_ISA");
-  if (!wanted || !*wanted)
+  if (!wanted || !*wanted || name(isa()) == wanted)
     return ok();
+  std::string there;
   for (Isa isa : kIsas)
-    if (name(isa) == wanted)
-      return ok();
-  return fail("WNA16_ISA: expected portable, avx2, avx512 or amx, got '" +
-              std::string(wanted) + "'");
+    if (setIsa(isa))
+      there += (there.empty() ? "" : ", ") + std::string(name(isa));
+  return fail("WNA16_ISA: expected a set of instructions that this machine "
+              "has (" +
+              there + "), got '" + wanted + "'");
 }
 
 /// A standard output that could not be written; LLVM would end the process.
