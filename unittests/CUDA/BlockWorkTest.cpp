@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Layout/TestWeights.h"
 #include "BlockInterpreter.h"
 
 using namespace wna16;
@@ -62,16 +63,7 @@ private:
 };
 
 WeightSpec weightIn(const char *layout, CodeType code, int64_t group) {
-  WeightSpec spec;
-  spec.layout = findLayout(layout);
-  spec.code = code;
-  spec.scale = spec.layout->scaleType.value_or(ScalarType::BF16);
-  spec.group = group;
-  spec.experts = 2;
-  spec.input = 768;
-  spec.halves = 2;
-  spec.output = 128;
-  return spec;
+  return plainSpec(layout, code, 768, 2, 128, group);
 }
 
 TEST(BlockWork, SumsOfBlocks) {

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Runtime/CUDA/ConvertParts.h"
+#include "../Layout/TestWeights.h"
 #include "BlockInterpreter.h"
 
 #include "Layout/Scalar.h"
@@ -200,17 +201,7 @@ int compare(const WeightSpec &source, const WeightSpec &target,
 
 /// A weight that any layout holds which has zero points.
 WeightSpec weightIn(const char *layout, int64_t group) {
-  WeightSpec spec;
-  spec.layout = findLayout(layout);
-  spec.code = CodeType::U4;
-  spec.zeros = ZeroPoints::Plain;
-  spec.scale = spec.layout->scaleType.value_or(ScalarType::BF16);
-  spec.group = group;
-  spec.experts = 2;
-  spec.input = 512;
-  spec.halves = 2;
-  spec.output = 192;
-  return spec;
+  return plainSpec(layout, CodeType::U4, 512, 2, 192, group);
 }
 
 constexpr const char *kFrom[] = {"gptq",   "awq", "compressed_tensors",

@@ -19,27 +19,6 @@ using namespace wna16::test;
 
 namespace {
 
-WeightSpec plainSpec(const LayoutEntry &layout, CodeType code, int64_t input,
-                     int64_t halves, int64_t output, int64_t group) {
-  WeightSpec spec;
-  spec.layout = &layout;
-  spec.code = code;
-  spec.scale = layout.scaleType.value_or(ScalarType::F16);
-  if (code == CodeType::U4 || code == CodeType::U8)
-    spec.zeros = ZeroPoints::Plain;
-  spec.group = group;
-  spec.experts = 2;
-  spec.input = input;
-  spec.halves = halves;
-  spec.output = output;
-  return spec;
-}
-
-WeightSpec plainSpec(const char *layout, CodeType code, int64_t input,
-                     int64_t halves, int64_t output, int64_t group) {
-  return plainSpec(*findLayout(layout), code, input, halves, output, group);
-}
-
 /// `grown` holds the values of `source` and zeros.
 void expectPadded(Stored &grown, Stored &source) {
   std::vector<float> got = valuesOf(grown), values = valuesOf(source);

@@ -13,9 +13,9 @@
 using namespace wna16;
 using namespace wna16::test;
 
-WeightSpec wna16::test::specOf(const char *layout, CodeType code, int64_t input,
-                               int64_t halves, int64_t output, int64_t group,
-                               ZeroPoints zeros) {
+WeightSpec wna16::test::specOf(std::string_view layout, CodeType code,
+                               int64_t input, int64_t halves, int64_t output,
+                               int64_t group, ZeroPoints zeros) {
   WeightSpec spec;
   spec.layout = findLayout(layout);
   spec.code = code;
@@ -26,6 +26,22 @@ WeightSpec wna16::test::specOf(const char *layout, CodeType code, int64_t input,
   spec.halves = halves;
   spec.output = output;
   return spec;
+}
+
+WeightSpec wna16::test::plainSpec(const LayoutEntry &layout, CodeType code,
+                                  int64_t input, int64_t halves, int64_t output,
+                                  int64_t group) {
+  WeightSpec spec = specOf(layout.name, code, input, halves, output, group);
+  spec.scale = layout.scaleType.value_or(ScalarType::F16);
+  if (code == CodeType::U4 || code == CodeType::U8)
+    spec.zeros = ZeroPoints::Plain;
+  return spec;
+}
+
+WeightSpec wna16::test::plainSpec(const char *layout, CodeType code,
+                                  int64_t input, int64_t halves, int64_t output,
+                                  int64_t group) {
+  return plainSpec(*findLayout(layout), code, input, halves, output, group);
 }
 
 void wna16::test::randomize(Stored &stored, std::mt19937 &random) {

@@ -18,9 +18,16 @@
 namespace wna16::test {
 
 /// Two experts, with scales of f16.
-WeightSpec specOf(const char *layout, CodeType code, int64_t input,
+WeightSpec specOf(std::string_view layout, CodeType code, int64_t input,
                   int64_t halves, int64_t output, int64_t group,
                   ZeroPoints zeros = ZeroPoints::None);
+
+/// The same as a layout takes it: with its type of scales, and with zero points
+/// where the code needs them.
+WeightSpec plainSpec(const LayoutEntry &layout, CodeType code, int64_t input,
+                     int64_t halves, int64_t output, int64_t group);
+WeightSpec plainSpec(const char *layout, CodeType code, int64_t input,
+                     int64_t halves, int64_t output, int64_t group);
 
 /// Random codes and zero points, scales of three bits that every type holds.
 void randomize(Stored &stored, std::mt19937 &random);
