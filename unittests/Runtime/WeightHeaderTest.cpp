@@ -49,6 +49,7 @@ TEST(WeightHeaderTest, NamesEveryLayout) {
       {WNA16_LAYOUT_CPU_PANELS, "cpu_panels"}};
   ASSERT_EQ(std::size(kLayouts), allLayouts().size());
   for (const LayoutEntry &entry : allLayouts()) {
+    ASSERT_LT(static_cast<size_t>(entry.id), std::size(kLayouts)) << entry.name;
     const Named &named = kLayouts[entry.id];
     EXPECT_EQ(named.value, entry.id);
     EXPECT_EQ(named.name, entry.name);
